@@ -1,0 +1,1 @@
+"""What runs beside the training: follows tapes, samples the host and GPU, notices deaths and stalls."""

@@ -1,0 +1,1 @@
+"""One pitfall a file."""

@@ -1,0 +1,1 @@
+"""What runs inside the training process: hooks, clock, facts."""

@@ -1,0 +1,1 @@
+"""One file per framework: where a step ends."""

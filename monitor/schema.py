@@ -1,0 +1,130 @@
+"""METRICS: every number we know, declared once.
+
+The tape's slots, the store's columns, the live rows and the charts derive from this table, and the
+table travels with the run (`describe()`), so that a newer page can read an older run.
+
+A *stream* is a table of rows in time order, one row a step or a sample, each with its time `t_s`
+(seconds since the run began) and metric columns. Streams are named after what they watch:
+
+| stream | one row is | metrics of origin |
+| --- | --- | --- |
+| `rank/R` | one training step of rank R; the row number is the step number, from 0 | `step` |
+| `proc/R` | one sample of rank R's process and its children | `proc` |
+| `host/NAME` | one sample of a host | `host` |
+| `gpu/NAME/I` | one sample of GPU I on host NAME | `gpu` |
+| `run` | about one second of the whole run, all ranks together; made by the pipeline | `run` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+
+Origin = Literal["step", "proc", "host", "gpu", "run", "user"]
+Combine = Literal["mean", "sum", "max", "min", "last"]
+Tape = Literal["ns", "f64"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number.
+
+    Attributes:
+        key: column name; the unit is in it.
+        unit: as printed beside the number; "" for a plain count or ratio.
+        title: a few words for a chart's legend.
+        origin: what kind of stream carries it.
+        ranks: how the values of several ranks (or devices) become one.
+        buckets: how the values of several rows become one point.
+        panel: the chart it belongs to; "" when it is shown in no chart.
+        tape: how the tape holds it; "ns" is written in whole nanoseconds and read in milliseconds.
+            None when it does not pass through the tape.
+    """
+
+    key: str
+    unit: str
+    title: str
+    origin: Origin
+    ranks: Combine = "mean"
+    buckets: Combine = "mean"
+    panel: str = ""
+    tape: Tape | None = None
+
+
+#: Phases a training step is made of, in the order in which they are stacked. Every nanosecond
+#: between two step ends belongs to exactly one of them; what nothing claims is `other`.
+PHASES = ("data", "h2d", "forward", "backward", "optimizer", "comm", "checkpoint", "eval", "other")
+
+_PHASE_METRICS = tuple(
+    Metric(f"{phase}_ms", "ms", phase, "step", "mean", "mean", "phases", "ns") for phase in PHASES
+)
+
+METRICS: tuple[Metric, ...] = (
+    # step: written by the probe, one value a step
+    *_PHASE_METRICS,
+    Metric("samples", "", "samples", "step", "sum", "sum", "", "f64"),
+    Metric("tokens", "", "tokens", "step", "sum", "sum", "", "f64"),
+    Metric("loss", "", "loss", "step", "mean", "mean", "loss", "f64"),
+    Metric("backward_calls", "", "backward passes", "step", "mean", "mean", "", "f64"),
+    Metric("optimizer_steps", "", "optimizer steps", "step", "mean", "sum", "", "f64"),
+    Metric("amp_skipped", "", "optimizer steps skipped by the scaler", "step", "max", "sum", "", "f64"),
+    Metric("loss_scale", "", "loss scale", "step", "min", "min", "", "f64"),
+    Metric("gc_ms", "ms", "garbage collection", "step", "max", "sum", "", "ns"),
+    Metric("epoch", "", "epoch", "step", "max", "max", "", "f64"),
+    Metric("step_ms", "ms", "step time", "step", "max", "mean", "step"),
+    # proc: sampled by the agent, per rank
+    Metric("rss_mb", "MB", "memory, main process", "proc", "sum", "max", "memory"),
+    Metric("tree_pss_mb", "MB", "memory, process tree", "proc", "sum", "max", "memory"),
+    Metric("workers", "", "loader workers", "proc", "sum", "max", ""),
+    Metric("main_cpu", "cores", "CPU, main process", "proc", "sum", "mean", "cpu"),
+    Metric("workers_cpu", "cores", "CPU, workers", "proc", "sum", "mean", "cpu"),
+    Metric("runq_share", "", "main thread waited for a CPU", "proc", "max", "mean", ""),
+    Metric("io_wait_share", "", "main thread waited for a block device", "proc", "max", "mean", ""),
+    Metric("threads", "", "threads", "proc", "sum", "max", ""),
+    # host: sampled by the agent
+    Metric("cpu_used", "cores", "CPU, all processes", "host", "sum", "mean", "cpu"),
+    Metric("cpu_usable", "cores", "usable CPUs", "host", "sum", "min", ""),
+    Metric("host_memory_used_mb", "MB", "host memory in use", "host", "sum", "max", ""),
+    Metric("host_memory_total_mb", "MB", "host memory", "host", "sum", "min", ""),
+    Metric("memory_limit_mb", "MB", "memory limit (cgroup or host)", "host", "sum", "min", "memory"),
+    Metric("cgroup_memory_mb", "MB", "memory charged to the cgroup", "host", "sum", "max", ""),
+    Metric("shm_used_mb", "MB", "/dev/shm in use", "host", "sum", "max", ""),
+    Metric("shm_total_mb", "MB", "/dev/shm", "host", "sum", "min", ""),
+    Metric("swap_used_mb", "MB", "swap in use", "host", "sum", "max", ""),
+    # gpu: sampled by the agent through NVML; absent where there is no GPU
+    Metric("gpu_util", "%", "GPU utilisation", "gpu", "mean", "mean", "gpu"),
+    Metric("gpu_memory_used_mb", "MB", "GPU memory in use", "gpu", "max", "max", "gpu_memory"),
+    Metric("gpu_memory_total_mb", "MB", "GPU memory", "gpu", "min", "min", "gpu_memory"),
+    Metric("gpu_power_w", "W", "GPU power", "gpu", "sum", "mean", ""),
+    Metric("gpu_power_limit_w", "W", "GPU power limit", "gpu", "sum", "min", ""),
+    Metric("gpu_temperature_c", "°C", "GPU temperature", "gpu", "max", "max", ""),
+    Metric("gpu_sm_clock_mhz", "MHz", "GPU clock", "gpu", "min", "mean", ""),
+    Metric("gpu_throttle_bits", "", "GPU throttle reasons", "gpu", "max", "max", ""),
+    # run: made by the pipeline, about one row a second
+    Metric("steps_per_s", "1/s", "steps per second", "run", "mean", "mean", "throughput"),
+    Metric("samples_per_s", "1/s", "samples per second", "run", "mean", "mean", "throughput"),
+    Metric("tokens_per_s", "1/s", "tokens per second", "run", "mean", "mean", "throughput"),
+    Metric("data_share", "", "share of time waiting for data", "run", "mean", "mean", "data"),
+    Metric("step_p50_ms", "ms", "step time p50", "run", "max", "mean", "step"),
+    Metric("step_p95_ms", "ms", "step time p95", "run", "max", "max", "step"),
+    Metric("step_p99_ms", "ms", "step time p99", "run", "max", "max", "step"),
+    *(Metric(f"run_{phase}_ms", "ms", phase, "run", "mean", "mean", "ribbon") for phase in PHASES),
+    Metric("run_loss", "", "loss", "run", "mean", "mean", "loss"),
+)
+
+BY_KEY = {metric.key: metric for metric in METRICS}
+
+#: Metrics that the tape carries, in the order of its slots.
+TAPE_METRICS = tuple(metric for metric in METRICS if metric.tape is not None)
+
+
+def keys_of(origin: Origin) -> tuple[str, ...]:
+    """Keys of all metrics of one origin, in table order."""
+    return tuple(metric.key for metric in METRICS if metric.origin == origin)
+
+
+def describe() -> dict[str, Any]:
+    """The table as plain data, as it is stored with a run: `{"version": 1, "metrics": [...]}`."""
+    return {"version": SCHEMA_VERSION, "metrics": [asdict(metric) for metric in METRICS]}
