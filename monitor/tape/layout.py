@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zlib
 from dataclasses import dataclass
 
 from monitor.schema import TAPE_METRICS
@@ -41,7 +42,8 @@ LIVE_EPOCH = 5
 
 SEQ = struct.Struct("<q")
 
-_FIXED = struct.Struct("<8sIIIIqqiiiiqq")
+_FIXED = struct.Struct("<8sIIIIqqiiiIqq")
+_CRC_AT = 8 + 4 * 4 + 2 * 8 + 3 * 4
 
 Columns = tuple[tuple[str, str], ...]
 
@@ -116,8 +118,9 @@ def encode(header: Header) -> bytes:
         header.mono_ns,
         header.wall_ns,
     )
-    SEQ.pack_into(raw, LIVE_AT + 8 * LIVE_PHASE, -1)
     raw[COLUMNS_AT : COLUMNS_AT + len(columns)] = columns
+    struct.pack_into("<I", raw, _CRC_AT, _crc(raw))
+    SEQ.pack_into(raw, LIVE_AT + 8 * LIVE_PHASE, -1)
     return bytes(raw)
 
 
@@ -135,7 +138,9 @@ def decode(raw: bytes) -> Header:
         raise TapeError(f"tape of version {version}, this program reads {VERSION}")
     if not (0 < slots <= MAX_SLOTS and size <= HEADER_BYTES - COLUMNS_AT):
         raise TapeError("damaged header: sizes out of range")
-    pid, ticks, rank, local_rank, world_size, _, mono_ns, wall_ns = fields[5:]
+    pid, ticks, rank, local_rank, world_size, crc, mono_ns, wall_ns = fields[5:]
+    if crc != _crc(raw):
+        raise TapeError("damaged header: checksum")
     columns = _columns(raw[COLUMNS_AT : COLUMNS_AT + size])
     header = Header(slots, pid, ticks, rank, local_rank, world_size, mono_ns, wall_ns, columns)
     if header.slot.size != slot_bytes:
@@ -143,6 +148,13 @@ def decode(raw: bytes) -> Header:
     if not (0 <= rank < world_size and local_rank >= 0 and pid > 0 and ticks >= 0 and mono_ns >= 0):
         raise TapeError("damaged header: rank, process or time out of range")
     return header
+
+
+def _crc(raw: bytes | bytearray) -> int:
+    """Checksum of the header without itself and without the live area."""
+    return zlib.crc32(
+        raw[COLUMNS_AT:HEADER_BYTES], zlib.crc32(raw[_CRC_AT + 4 : LIVE_AT], zlib.crc32(raw[:_CRC_AT]))
+    )
 
 
 def _columns(raw: bytes) -> Columns:
