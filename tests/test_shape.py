@@ -1,0 +1,82 @@
+"""How large a room may grow: sizes, public names, what an import costs."""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+import tokenize
+
+from sources import FUNCTION, Module, javascript, modules
+
+MAX_FILE_LINES = 350
+MAX_FUNCTION_LINES = 40
+MAX_JS_FILE_LINES = 200
+MAX_PUBLIC_NAMES = 8
+MAX_IMPORT_MS = 50
+HEAVY = {"torch", "numpy", "flask", "flask_socketio", "socketio", "requests", "plotly", "apprise", "psutil"}
+HEAVY |= {"pynvml", "sqlite3", "asyncio", "multiprocessing"}
+
+
+def test_monitor_imports_nothing_heavy():
+    """`import monitor` is quick, and loads no torch, web server, numpy or client library."""
+    code = (
+        "import time, sys; t = time.perf_counter(); import monitor; t = time.perf_counter() - t;"
+        f"print(t * 1e3, *({HEAVY} & set(sys.modules)))"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(3)]
+    assert [run.stderr for run in runs] == [""] * 3
+    outputs = [run.stdout.split() for run in runs]
+    assert [output[1:] for output in outputs] == [[]] * 3
+    assert min(float(output[0]) for output in outputs) <= MAX_IMPORT_MS
+
+
+def test_few_public_names():
+    """`monitor` exports at most eight names, and says which."""
+    import monitor
+
+    assert len(monitor.__all__) <= MAX_PUBLIC_NAMES
+    ours = {name for name, value in vars(monitor).items() if is_ours(value) and not name.startswith("_")}
+    assert ours <= set(monitor.__all__)
+
+
+def is_ours(value: object) -> bool:
+    return str(getattr(value, "__module__", "")).startswith("monitor")
+
+
+def test_files_are_short():
+    """A Python file has at most 350 lines."""
+    sizes = {module.name: len(module.path.read_text().splitlines()) for module in modules().values()}
+    assert {name: lines for name, lines in sizes.items() if lines > MAX_FILE_LINES} == {}
+
+
+def test_functions_are_short():
+    """A function has at most 40 lines of code, functions inside it included."""
+    sizes = {
+        f"{module.name}.{node.name}": len(lines & set(range(node.lineno, (node.end_lineno or 0) + 1)))
+        for module in modules().values()
+        for lines in [code_lines(module)]
+        for node in ast.walk(module.tree)
+        if isinstance(node, FUNCTION)
+    }
+    assert {name: lines for name, lines in sizes.items() if lines > MAX_FUNCTION_LINES} == {}
+
+
+def code_lines(module: Module) -> set[int]:
+    """Numbers of the lines that hold code: no comments, blanks or docstrings."""
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(module.path.read_text()).readline):
+        if token.type not in skipped:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(module.tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTION)) and ast.get_docstring(node) is not None:
+            lines -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    return lines
+
+
+def test_javascript_files_are_short():
+    """A JavaScript file has at most 200 lines."""
+    sizes = {path.name: len(path.read_text().splitlines()) for path in javascript()}
+    assert {name: lines for name, lines in sizes.items() if lines > MAX_JS_FILE_LINES} == {}
