@@ -1,0 +1,217 @@
+"""The file: who may read it, and what is said of one that is damaged, foreign or locked."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from array import array
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from monitor.batch import Batch, Block
+from monitor.store import Store, StoreError
+from monitor.store.database import on_network_file_system
+
+
+#: Where in a file, 0 its beginning and 1 its end.
+PLACES = st.floats(0, 1, exclude_max=True)
+
+
+def fill(store: Store, batches: int = 4, rows: int = 777) -> None:
+    """Some chunks, a tail, an event, a fact."""
+    for seq in range(1, batches + 1):
+        first = (seq - 1) * rows
+        t_s = array("d", np.arange(first, first + rows) * 0.1)
+        block = Block("rank/0", first, t_s, {"loss": array("f", [float(seq)] * rows)})
+        events = (
+            {"kind": "save", "t_s": 1.0},
+            {"kind": "fact", "t_s": 1.0, "name": "env", "value": {"a": 1}},
+        )
+        store.append(Batch("r", "h", seq, 1.0, (block,), events), meta={"name": "r"})
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The bytes of a sound store."""
+    path = tmp_path_factory.mktemp("good") / "s"
+    with Store(path, create=True) as store:
+        fill(store)
+    return path.read_bytes()
+
+
+def read_everything(path: Path) -> None:
+    """Every read there is; the store is rewritten from a reader's point of view."""
+    with Store(path) as store:
+        store.meta(), store.facts(), store.events(), store.findings(), store.hosts(), store.streams()
+        store.rows("rank/0", ["loss"], 0, 10**6), store.series("rank/0", ["loss"], None, None, 5)
+        store.totals("rank/0", ["loss"]), store.quantiles("rank/0", "loss", [0.5])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(PLACES)
+def test_truncated(good: bytes, tmp_path: Path, place: float) -> None:
+    """A file cut short gives one clear line or what is left of it, never anything else."""
+    path = tmp_path / "s"
+    path.write_bytes(good[: int(place * len(good))])
+    with pytest.raises(StoreError) as caught:
+        read_everything(path)
+    assert "\n" not in str(caught.value)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(PLACES, st.integers(0, 7)), min_size=1, max_size=40))
+def test_bits_flipped(good: bytes, tmp_path: Path, flips: list[tuple[float, int]]) -> None:
+    """Damage anywhere in the file is read past or said in one line."""
+    path, bad = tmp_path / "s", bytearray(good)
+    for place, bit in flips:
+        bad[int(place * len(good))] ^= 1 << bit
+    path.write_bytes(bad)
+    said = ""
+    try:
+        read_everything(path)
+    except StoreError as error:
+        said = str(error)
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_foreign(tmp_path: Path, create: bool) -> None:
+    """Somebody else's database, and any other file, is refused and left as it is."""
+    (tmp_path / "text").write_text("no database at all, but long enough to be read as one " * 4)
+    other = sqlite3.connect(tmp_path / "theirs")
+    other.execute("CREATE TABLE theirs (a)")
+    other.close()
+    for name in ("text", "theirs"):
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(StoreError, match="not a torchvitals run store"):
+            Store(tmp_path / name, create=create)
+        assert (tmp_path / name).read_bytes() == before
+
+
+def test_newer(tmp_path: Path) -> None:
+    """A store of a later format asks for an upgrade."""
+    path = tmp_path / "s"
+    Store(path, create=True).close()
+    later = sqlite3.connect(path)
+    later.execute("PRAGMA user_version = 99")
+    later.close()
+    with pytest.raises(StoreError, match="newer torchvitals"):
+        Store(path)
+
+
+def test_absent(tmp_path: Path) -> None:
+    """Reading makes no file."""
+    with pytest.raises(StoreError, match="no such run store"):
+        Store(tmp_path / "s")
+    assert not list(tmp_path.iterdir())
+
+
+def test_private(tmp_path: Path) -> None:
+    """The store is the user's alone."""
+    with Store(tmp_path / "run" / "s", create=True) as store:
+        fill(store)
+        for file in (tmp_path / "run").iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_reading_never_writes(good: bytes, tmp_path: Path) -> None:
+    """A store that was opened for reading refuses to write."""
+    path = tmp_path / "s"
+    path.write_bytes(good)
+    with Store(path) as store, pytest.raises(StoreError):
+        store.set_meta(name="other")
+
+
+AS_NOBODY = """
+import os, sys
+from monitor.store import Store
+os.getuid() or os.setuid(65534)
+print(Store(sys.argv[1]).streams())
+"""
+
+
+def test_folder_without_write_access(good: bytes) -> None:
+    """A finished run on read-only media opens, though its journal is a write-ahead log."""
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
+        folder = Path(name)
+        (folder / "s").write_bytes(good)
+        (folder / "s").chmod(0o444)
+        folder.chmod(0o555)
+        command = [sys.executable, "-c", AS_NOBODY, folder / "s"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        folder.chmod(0o755)
+    assert done.stdout.strip() == "{'rank/0': 3108}", done.stderr
+
+
+READER = """
+import sys
+import tempfile
+from monitor.store import Store
+with Store(sys.argv[1]) as store:
+    last = 0
+    while last < 40 * 777:
+        rows = store.streams().get("rank/0", 0)
+        summed, count, low, high = store.totals("rank/0", ["loss"])["loss"]
+        assert count >= rows >= last, (count, rows, last)
+        assert count % 777 == 0, "half a batch was seen"
+        last = rows
+print("seen", last)
+"""
+
+
+def test_reader_while_writing(tmp_path: Path) -> None:
+    """Another process reads whole batches, and ever more of them, while this one writes."""
+    path = tmp_path / "s"
+    with Store(path, create=True) as store:
+        fill(store, 1)
+        reader = subprocess.Popen(
+            [sys.executable, "-c", READER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        fill(store, 40)
+        out, _ = reader.communicate(timeout=60)
+    assert (out.strip(), reader.returncode) == (f"seen {40 * 777}", 0)
+
+
+MOUNTS = """/dev/vda / ext4 rw 0 0
+server:/home /home nfs4 rw 0 0
+/dev/sdb /home/me/local\\040disk xfs rw 0 0
+lake /mnt/lake lustre rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "network"),
+    [
+        ("/var/run", False),
+        ("/home/me/runs", True),
+        ("/home/me/local disk/runs", False),
+        ("/homes/me", False),
+        ("/mnt/lake", True),
+    ],
+)
+def test_network_file_system(tmp_path: Path, place: str, network: bool) -> None:
+    """The deepest mount point decides."""
+    (tmp_path / "mounts").write_text(MOUNTS)
+    assert on_network_file_system(Path(place), str(tmp_path / "mounts")) is network
+
+
+def test_no_mounts(tmp_path: Path) -> None:
+    """Where nothing is known of mounts, the disk is taken for a local one."""
+    assert not on_network_file_system(tmp_path, str(tmp_path / "absent"))
+
+
+def test_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write-ahead log on a local disk, a rollback journal on a network one; both are readable."""
+    for network, mode in ((False, "wal"), (True, "delete")):
+        monkeypatch.setattr("monitor.store.database.on_network_file_system", lambda _, n=network: n)
+        with Store(tmp_path / mode, create=True) as store, Store(tmp_path / mode) as other:
+            fill(store)
+            assert store._db.sql.execute("PRAGMA journal_mode").fetchone() == (mode,)
+            assert other.streams() == {"rank/0": 3108}
