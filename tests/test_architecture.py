@@ -28,9 +28,12 @@ MAY_IMPORT = {
     "runs": "schema store report state",
     "pipeline": "schema batch store diagnosis alerts live report runs",
     "launcher": "options state",
-    "session": "schema batch options state tape probe launcher report runs store",
-    "monitor": "options session",
-    "web": "schema batch store diagnosis pipeline report runs state",
+    # the command `agent` runs as a thread where no process may be started
+    "session": "schema batch options state tape probe launcher report runs store cli",
+    "_version": "",
+    "monitor": "_version options session",
+    "startup": "probe",
+    "web": "_version schema batch store diagnosis pipeline report runs state",
     "cli": "*",
     "__main__": "cli",
 }
@@ -41,9 +44,10 @@ FOREIGN = {
     "pynvml": "monitor.agent.gpu",
     "psutil": "monitor.agent.host monitor.agent.stacks",
     "socketio": "monitor.agent.uplink monitor.web.ingest monitor.web.live",
-    "flask_socketio": "monitor.web.ingest monitor.web.live",
+    "flask_socketio": "monitor.web.ingest monitor.web.live monitor.web.app",
     "flask": "monitor.web",
     "werkzeug": "monitor.web",
+    "jinja2": "monitor.web",
     "simple_websocket": "monitor.web",
     "wsproto": "monitor.web",
     "sqlite3": "monitor.store",
@@ -55,6 +59,7 @@ FOREIGN = {
     "accelerate": "monitor.probe.adapters",
     "ignite": "monitor.probe.adapters",
     "fastai": "monitor.probe.adapters",
+    "sitecustomize": "monitor.startup",
 }
 
 SQL = re.compile(r"\s*(SELECT\s|INSERT\s|CREATE (TABLE|INDEX)|PRAGMA\s|UPDATE \w+ SET|DELETE FROM)")
