@@ -19,7 +19,6 @@ from monitor.batch import Batch, Block
 from monitor.store import Store, StoreError
 from monitor.store.database import on_network_file_system
 
-
 #: Where in a file, 0 its beginning and 1 its end.
 PLACES = st.floats(0, 1, exclude_max=True)
 
@@ -38,12 +37,12 @@ def fill(store: Store, batches: int = 4, rows: int = 777) -> None:
 
 
 @pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The bytes of a sound store."""
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sound store that nobody has open."""
     path = tmp_path_factory.mktemp("good") / "s"
     with Store(path, create=True) as store:
         fill(store)
-    return path.read_bytes()
+    return path
 
 
 def read_everything(path: Path) -> None:
@@ -56,10 +55,11 @@ def read_everything(path: Path) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PLACES)
-def test_truncated(good: bytes, tmp_path: Path, place: float) -> None:
+def test_truncated(good: Path, tmp_path: Path, place: float) -> None:
     """A file cut short gives one clear line or what is left of it, never anything else."""
     path = tmp_path / "s"
-    path.write_bytes(good[: int(place * len(good))])
+    data = good.read_bytes()
+    path.write_bytes(data[: int(place * len(data))])
     with pytest.raises(StoreError) as caught:
         read_everything(path)
     assert "\n" not in str(caught.value)
@@ -67,11 +67,11 @@ def test_truncated(good: bytes, tmp_path: Path, place: float) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(PLACES, st.integers(0, 7)), min_size=1, max_size=40))
-def test_bits_flipped(good: bytes, tmp_path: Path, flips: list[tuple[float, int]]) -> None:
+def test_bits_flipped(good: Path, tmp_path: Path, flips: list[tuple[float, int]]) -> None:
     """Damage anywhere in the file is read past or said in one line."""
-    path, bad = tmp_path / "s", bytearray(good)
+    path, bad = tmp_path / "s", bytearray(good.read_bytes())
     for place, bit in flips:
-        bad[int(place * len(good))] ^= 1 << bit
+        bad[int(place * len(bad))] ^= 1 << bit
     path.write_bytes(bad)
     said = ""
     try:
@@ -121,10 +121,10 @@ def test_private(tmp_path: Path) -> None:
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_reading_never_writes(good: bytes, tmp_path: Path) -> None:
+def test_reading_never_writes(good: Path, tmp_path: Path) -> None:
     """A store that was opened for reading refuses to write."""
     path = tmp_path / "s"
-    path.write_bytes(good)
+    path.write_bytes(good.read_bytes())
     with Store(path) as store, pytest.raises(StoreError):
         store.set_meta(name="other")
 
@@ -137,11 +137,11 @@ print(Store(sys.argv[1]).streams())
 """
 
 
-def test_folder_without_write_access(good: bytes) -> None:
+def test_folder_without_write_access(good: Path) -> None:
     """A finished run on read-only media opens, though its journal is a write-ahead log."""
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
         folder = Path(name)
-        (folder / "s").write_bytes(good)
+        (folder / "s").write_bytes(good.read_bytes())
         (folder / "s").chmod(0o444)
         folder.chmod(0o555)
         command = [sys.executable, "-c", AS_NOBODY, folder / "s"]
