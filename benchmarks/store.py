@@ -1,7 +1,7 @@
 """How long a chart of a very long run takes to read: `python benchmarks/store.py [--rows N]`.
 
 Builds a run of N steps × 20 metrics through `Store.append`, opens it as another process would, and
-asks for 600 points of three metrics at many zooms and places. Prints medians and the worst.
+asks for 600 points of nine metrics at many zooms and places. Prints medians and the worst.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ METRICS = 20
 STEP_S = 0.05
 #: Lengths of the ranges that are asked for, as shares of the run.
 ZOOMS = (1.0, 0.5, 0.2, 0.1, 0.03, 0.01, 0.003, 0.001, 1e-5)
-KEYS = ("m0", "m7", "m19")
+#: As many as the step-time ribbon has phases.
+KEYS = tuple(f"m{i}" for i in range(9))
 
 
 def build(path: Path, rows: int) -> float:
@@ -84,20 +85,23 @@ def main() -> None:
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
         print(f"{args.rows:,} steps × {METRICS} metrics: {took:.1f} s, {args.rows / took:,.0f} rows/s, "
               f"{size / 1e6:,.0f} MB")  # fmt: skip
-        print(
-            "open and list: median {:.1f} ms, worst {:.1f} ms".format(
-                *timed(lambda: open_and_list(path), args.times)
-            )
-        )
+        say("open and list", lambda: open_and_list(path), args.times)
         with Store(path) as store:
             for share in ZOOMS:
                 median, worst, points = zoom(store, share, args.rows, args.times)
-                print(f"{share * args.rows:>14,.0f} steps: median {median:5.1f} ms, worst {worst:5.1f} ms, "
-                      f"{points:.0f} points")  # fmt: skip
-            print("totals of 11 metrics: median {:.1f} ms".format(
-                timed(lambda: store.totals("rank/0", [f"m{i}" for i in range(11)]), args.times)[0]))  # fmt: skip
-            print("quantiles of the run: median {:.0f} ms".format(
-                timed(lambda: store.quantiles("rank/0", "m0", [0.5, 0.95, 0.99]), 3)[0]))  # fmt: skip
+                print(
+                    f"{share * args.rows:>14,.0f} steps: median {median:5.1f} ms, worst {worst:5.1f} ms, "
+                    f"{points:.0f} points of {len(KEYS)} metrics"
+                )
+            eleven = [f"m{i}" for i in range(11)]
+            say("totals of 11 metrics", lambda: store.totals("rank/0", eleven), args.times)
+            say("quantiles of the run", lambda: store.quantiles("rank/0", "m0", [0.5, 0.95, 0.99]), 3)
+
+
+def say(what: str, action: Callable[[], object], times: int) -> None:
+    """Time an action and print it."""
+    median, worst = timed(action, times)
+    print(f"{what}: median {median:.1f} ms, worst {worst:.1f} ms")
 
 
 if __name__ == "__main__":
