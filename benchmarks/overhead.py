@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -72,9 +73,11 @@ class Bench:
         return {pid: command for pid, command in found.items() if command in ("agent", "serve")}
 
     def close(self) -> None:
-        """End the hub and any agent that is left."""
+        """End the hub and any agent that is left, and forget what was recorded."""
         for pid in self.helpers():
             os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not self.helpers(), 30)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def read(path: Path) -> bytes:
@@ -161,7 +164,7 @@ def wait_for(condition: Any, seconds: float) -> None:
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
-            raise SystemExit("agent and hub did not start")
+            raise SystemExit("agent and hub did not start, or did not end")
         time.sleep(0.2)
 
 
