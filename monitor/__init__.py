@@ -1,3 +1,13 @@
-"""torchvitals: see what your training is doing, while it does it."""
+"""torchvitals: see what your training is doing, while it does it.
+
+    import monitor
+    session = monitor.attach(model)
+
+Importing this package imports neither torch nor the web server.
+"""
+
+from monitor.session import Session, attach
 
 __version__ = "0.1.0"
+
+__all__ = ["Session", "__version__", "attach"]

@@ -73,6 +73,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("loss_scale", "", "loss scale", "step", "min", "min", "", "f64"),
     Metric("gc_ms", "ms", "garbage collection", "step", "max", "sum", "", "ns"),
     Metric("epoch", "", "epoch", "step", "max", "max", "", "f64"),
+    Metric("data_cpu_ms", "ms", "CPU time while fetching data", "step", "mean", "mean", "", "f64"),
+    Metric("batch_elements", "", "elements of the batch", "step", "mean", "mean", "", "f64"),
     Metric("step_ms", "ms", "step time", "step", "max", "mean", "step"),
     # proc: sampled by the agent, per rank
     Metric("rss_mb", "MB", "memory, main process", "proc", "sum", "max", "memory"),

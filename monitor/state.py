@@ -22,7 +22,8 @@ except ImportError:  # Windows: no claims, so no agent; `attach` says so
 
 #: File systems where a lock, a memory map or SQLite's WAL cannot be relied on.
 NETWORK_FILE_SYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs lustre gpfs beegfs ceph glusterfs fuse.sshfs fuse.glusterfs 9p afs pvfs2 wekafs".split()
+    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs"]
+    + ["fuse.sshfs", "fuse.glusterfs", "9p", "pvfs2", "wekafs"]
 )
 
 

@@ -1,0 +1,159 @@
+"""`torchvitals run SCRIPT`: a script that knows nothing of the monitor, monitored.
+
+The script is a plain `python SCRIPT ARGS` in a process of its own: same arguments, same streams, same
+process group. This process only passes signals on, waits, and afterwards tells what was seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from monitor import launcher, options, session
+from monitor.cli import UsageError
+
+HELP = "run a training script that knows nothing of the monitor, monitored"
+EXAMPLE = """  torchvitals run train.py --epochs 3
+  torchvitals run --no-dashboard --json report.json train.py
+  torchrun --nproc-per-node=2 -m monitor run train.py"""
+
+#: How long the report may take to be final after the script's end (the contract says 10 s at the latest).
+REPORT_WITHIN_S = 8.0
+PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGWINCH")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--run-dir", metavar="DIR", help="where the run is kept")
+    parser.add_argument("--name", help="what the run is called (default: the script's name)")
+    parser.add_argument("--no-dashboard", action="store_true", help="start no web server")
+    parser.add_argument("--json", metavar="FILE", help="write the report there at the end")
+    parser.add_argument(
+        "script", metavar="SCRIPT", help="the training script, or a launcher such as torchrun"
+    )
+    parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the script; returns its exit status, or ends by the signal that ended it."""
+    script = _found(args.script)
+    rank = int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0)
+    place, env = (None, dict(os.environ)) if options.switched_off() else _prepared(args, rank)
+    command = [sys.executable, *subprocess._args_from_interpreter_flags(), script, *args.args]  # type: ignore[attr-defined]
+    began = time.monotonic()
+    code = _waited(command, env, place, rank)
+    if place is not None and rank == 0:
+        _tell(place, args.json, code, time.monotonic() - began)
+    if code < 0:
+        _end_by(-code)
+    return code
+
+
+def _found(script: str) -> str:
+    if Path(script).is_file():
+        return script
+    found = shutil.which(script)
+    if found is None:
+        raise UsageError(f"no such script: {script}; give the path of a Python file")
+    with open(found, "rb") as file:
+        if b"python" not in file.readline(200):
+            raise UsageError(f"{found} is no Python script; give the path of a Python file")
+    return found
+
+
+def _prepared(args: argparse.Namespace, rank: int) -> tuple[launcher.Place | None, dict[str, str]]:
+    env = dict(os.environ)
+    given: dict[str, Any] = {"name": args.name, "run_dir": args.run_dir}
+    if args.no_dashboard:
+        given["dashboard"] = False
+    try:
+        chosen = options.resolve(given)
+        key = launcher.run_key()
+        name = chosen.name or Path(args.script).stem
+        world = int(env.get("WORLD_SIZE") or 1)
+        about = {"host": session.host_name(), "world_size": world, "argv": [args.script, *args.args]}
+        place = launcher.enter(
+            chosen, key, name=name, facts={**about, "python": sys.executable, "cwd": os.getcwd()}
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        print(f"torchvitals: monitoring is off: {error}. The script runs all the same.", file=sys.stderr)
+        return None, env
+    if rank == 0 and place.url:
+        print(f"torchvitals: {place.url}", file=sys.stderr, flush=True)
+    paths = [str(launcher.STARTUP), *filter(None, [env.get("PYTHONPATH")])]
+    env.update(MONITOR_RUN_KEY=key, PYTHONPATH=os.pathsep.join(paths), MONITOR_RUN_DIR=str(chosen.run_dir))
+    if not chosen.dashboard:
+        env["MONITOR_DASHBOARD"] = "off"
+    return place, env
+
+
+def _waited(command: list[str], env: Mapping[str, str], place: launcher.Place | None, rank: int) -> int:
+    """Start the script, pass signals on, wait. Returns its status, negative for a signal."""
+    wanted = {getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)} | {signal.SIGCHLD}
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    pid = os.posix_spawn(command[0], command, env, setsigmask=old)
+    if place is not None:
+        _note(place.spool / f"launched-{rank}", {"pid": pid})
+    while True:
+        seen = signal.sigwaitinfo(wanted)
+        if seen.si_signo != signal.SIGCHLD:
+            # What came from the terminal reached the script already: it is in the same group.
+            if seen.si_code <= 0:
+                os.kill(pid, seen.si_signo)
+            continue
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended == pid:
+            break
+    code = os.waitstatus_to_exitcode(status)
+    if place is not None:
+        _note(
+            place.spool / f"exit-{rank}.json", {"code": max(code, 0), "signal": -code if code < 0 else None}
+        )
+    signal.pthread_sigmask(signal.SIG_SETMASK, old)
+    return code
+
+
+def _note(path: Path, content: Mapping[str, Any]) -> None:
+    """Tell the agent. Written beside and renamed, so that it is never read half."""
+    try:
+        part = path.with_name(f".{path.name}.part")
+        part.write_text(json.dumps(content))
+        part.replace(path)
+    except OSError:
+        return
+
+
+def _tell(place: launcher.Place, json_file: str | None, code: int, lasted_s: float) -> None:
+    from monitor import report
+
+    found = report.wait(place.run_dir / place.run, REPORT_WITHIN_S)
+    if json_file:
+        try:
+            Path(json_file).write_text(json.dumps(found, indent=1, allow_nan=False) + "\n")
+        except OSError as error:
+            print(f"torchvitals: cannot write {json_file}: {error}", file=sys.stderr)
+    print(report.summary(found), file=sys.stderr, flush=True)
+
+
+def _end_by(number: int) -> None:
+    """End by the same signal, so that a shell or a launcher sees what it would have seen."""
+    if number in (signal.SIGKILL, signal.SIGSTOP):
+        os.kill(os.getpid(), number)
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    time.sleep(1)

@@ -1,0 +1,226 @@
+"""Starts the agent and the hub beside the training, or finds those that run already.
+
+Everything here happens once, inside `attach`, in some tens of milliseconds: the hub's port is bound
+here and handed over, so its address is known before the hub is up, and a browser that comes early
+simply waits for the first answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from monitor import state
+from monitor.options import Options
+
+#: The folder that holds this package; the helpers look there last, so it never shadows anything.
+HOME = Path(__file__).resolve().parent.parent
+#: The folder whose sitecustomize attaches to a script that knows nothing of us.
+STARTUP = Path(__file__).resolve().parent / "startup"
+
+_BOOT = (
+    "import sys; home = sys.argv.pop(1); home in sys.path or sys.path.append(home);"
+    " from monitor.cli import main; sys.exit(main())"
+)
+
+FIRST_PORT = 7007
+#: Ports tried before giving up.
+PORTS = 200
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank writes, and where its run can be seen.
+
+    Attributes:
+        run: the run's id.
+        spool: folder for tapes and journals, on a local disk.
+        run_dir: folder that keeps the runs.
+        url: dashboard address with its token; None without a dashboard.
+        started: whether an agent process follows the spool; False where none could be started.
+    """
+
+    run: str
+    spool: Path
+    run_dir: Path
+    url: str | None
+    started: bool = True
+
+
+def run_key(env: Mapping[str, str] = os.environ) -> str:
+    """What the ranks of one run have in common, and no other run: the launcher's own identity.
+
+    torchrun sets TORCHELASTIC_RUN_ID, Slurm SLURM_JOB_ID and SLURM_STEP_ID, `torchvitals run` sets
+    MONITOR_RUN_KEY. Ranks that were merely spawned share their master's address and their parent.
+    """
+    if env.get("MONITOR_RUN_KEY"):
+        return env["MONITOR_RUN_KEY"]
+    master = f"{env.get('MASTER_ADDR', '')}:{env.get('MASTER_PORT', '')}"
+    if env.get("TORCHELASTIC_RUN_ID"):
+        return f"elastic:{env['TORCHELASTIC_RUN_ID']}:{master}"
+    if env.get("SLURM_JOB_ID") and env.get("SLURM_NTASKS", "1") != "1":
+        return f"slurm:{env['SLURM_JOB_ID']}:{env.get('SLURM_STEP_ID', '')}"
+    if master != ":":
+        return f"master:{master}:{os.getppid()}"
+    return f"pid:{os.getpid()}:{time.perf_counter_ns()}"
+
+
+def new_run_id(name: str, now: time.struct_time | None = None) -> str:
+    """`20261130-031620-train-1f3a`: sorts by time, says what it was, never meets another."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:48] or "run"
+    return f"{time.strftime('%Y%m%d-%H%M%S', now or time.localtime())}-{plain}-{secrets.token_hex(2)}"
+
+
+def enter(options: Options, key: str, *, name: str, facts: Mapping[str, Any]) -> Place:
+    """Join the run called `key` on this host, or begin it: run id, spool, hub, agent.
+
+    Raises:
+        OSError: no private folder, no port, no lock to be had.
+    """
+    folder = state.private(state.state_dir() / "agents")
+    stem = hashlib.sha256(key.encode()).hexdigest()[:16]
+    gate = state.claim(folder / f"{stem}.gate", wait=True)
+    try:
+        lock = state.claim(folder / f"{stem}.lock")
+        note = folder / f"{stem}.json"
+        if lock is None:
+            return _joined(json.loads(note.read_text()))
+        return _begun(options, name, facts, note, lock)
+    finally:
+        if gate is not None:
+            os.close(gate)
+
+
+def _joined(found: Mapping[str, Any]) -> Place:
+    return Place(found["run"], Path(found["spool"]), Path(found["run_dir"]), found["url"])
+
+
+def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lock: int) -> Place:
+    run = new_run_id(name)
+    spool = state.spool_dir(run)
+    url = options.hub
+    if url is None and options.dashboard:
+        url = f"{ensure_hub(options.run_dir).url}#/run/{run}"
+    settings = {
+        "run": run,
+        "name": name,
+        "spool": str(spool),
+        "run_dir": str(options.run_dir),
+        "url": url,
+        "hub": options.hub,
+        "dashboard": options.dashboard,
+        "sample_s": options.sample_s,
+        "stall_after_s": options.stall_after_s,
+        "alerts": list(options.alerts),
+        "config": dict(options.config),
+        "mono_base_ns": time.perf_counter_ns(),
+        "started_unix_s": time.time(),
+        **facts,
+    }
+    state.write_private(spool / "run.json", settings)
+    state.write_private(note, settings)
+    command = ["agent", "--spool", str(spool), "--lock-fd", str(lock)]
+    started = start(command, spool / "agent.log", (lock,))
+    os.close(lock)
+    return Place(run, spool, options.run_dir, url, started)
+
+
+def ensure_hub(runs: Path) -> state.HubState:
+    """The hub that serves `runs`; started when none does. Tokens and port outlive a restart.
+
+    Raises:
+        OSError: no free port, or no lock to be had.
+    """
+    note, lock_file = state.hub_files(runs)
+    gate = state.claim(note.with_suffix(".gate"), wait=True)
+    try:
+        known = state.load_hub(runs)
+        lock = state.claim(lock_file)
+        if lock is None:
+            if known is None:
+                raise OSError(f"a hub serves {runs}, but {note} does not say where")
+            return known
+        listener = listen(known.port if known else None)
+        hub = state.HubState(
+            port=listener.getsockname()[1],
+            viewer_token=known.viewer_token if known else secrets.token_urlsafe(24),
+            ingest_token=known.ingest_token if known else secrets.token_urlsafe(24),
+            run_dir=str(runs),
+        )
+        state.save_hub(hub)
+        passed = (listener.fileno(), lock)
+        command = ["serve", "--run-dir", str(runs), "--ephemeral", "--state", str(note)]
+        command += ["--fd", str(passed[0]), "--lock-fd", str(passed[1])]
+        start(command, note.with_suffix(".log"), passed)
+        listener.close()
+        os.close(lock)
+        return hub
+    finally:
+        if gate is not None:
+            os.close(gate)
+
+
+def listen(wanted: int | None = None, host: str = "127.0.0.1") -> socket.socket:
+    """A listening socket on `wanted` when it is free, else on the first free port from 7007 up.
+
+    Raises:
+        OSError: none of PORTS ports is free.
+    """
+    candidates = [*([wanted] if wanted else []), *range(FIRST_PORT, FIRST_PORT + PORTS), 0]
+    for port in candidates:
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(128)
+        except OSError:
+            listener.close()
+            continue
+        return listener
+    raise OSError(f"no free port from {FIRST_PORT} to {FIRST_PORT + PORTS}")
+
+
+def start(command: list[str], log: Path, passed: tuple[int, ...]) -> bool:
+    """Start one of our commands as a process that is nobody's child and holds no terminal.
+
+    It is started through a shell that ends at once, so that a training script which waits for its
+    own children never meets ours. Returns False where no process may be started.
+    """
+    if not sys.executable:
+        return False
+    python = [sys.executable, "-c", _BOOT, str(HOME), *command]
+    line = ["/bin/sh", "-c", '"$@" </dev/null >>"$0" 2>&1 &', str(log), *python]
+    try:
+        shell = subprocess.Popen(
+            line,
+            pass_fds=passed,
+            start_new_session=True,
+            cwd="/",
+            env=_helper_env(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        return shell.wait(timeout=5) == 0
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+def _helper_env() -> dict[str, str]:
+    """The environment of agent and hub: theirs is not to train, nor to take many threads or arenas."""
+    env = {k: v for k, v in os.environ.items() if k != "MONITOR_RUN_KEY"}
+    paths = [p for p in env.get("PYTHONPATH", "").split(os.pathsep) if p and p != str(STARTUP)]
+    env.update(PYTHONPATH=os.pathsep.join(paths), MONITOR="off", PYTHONUNBUFFERED="1", MALLOC_ARENA_MAX="2")
+    env.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    return env

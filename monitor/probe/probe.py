@@ -1,0 +1,98 @@
+"""All hooks of one training process, put in and taken out together."""
+
+from __future__ import annotations
+
+import os
+import traceback
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from torch import nn
+
+from monitor.probe import facts
+from monitor.probe.adapters.plain import Boundary, plain
+from monitor.probe.amp import Amp
+from monitor.probe.forward import Roots
+from monitor.probe.loader import Feeds, watch_construction
+from monitor.probe.patches import Patches
+from monitor.probe.place import foreign, short
+from monitor.probe.recorder import Recorder
+from monitor.probe.training import install_backward, install_gc, install_optimizer, install_saving
+
+_alive: weakref.WeakSet[Probe] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """In a forked child nothing of ours runs: a loader's worker is no rank."""
+    for probe in list(_alive):
+        probe.recorder.gate[0] = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+class Probe:
+    """What runs inside the training process.
+
+    Args:
+        recorder: writes to tape and journal.
+        modules: the modules that are trained, where the user named them; others are found.
+    """
+
+    def __init__(self, recorder: Recorder, modules: Iterable[nn.Module] = ()) -> None:
+        self.recorder = recorder
+        self.patches = Patches()
+        self.boundary: Boundary = plain(recorder)
+        self.roots = Roots(recorder, lambda: self.feeds.evaluated())
+        self.feeds = Feeds(recorder, self.boundary, self.roots.training)
+        self.amp = Amp(recorder)
+        self._described: set[int] = set()
+        self._install(modules)
+        _alive.add(self)
+
+    def _install(self, modules: Iterable[nn.Module]) -> None:
+        recorder, patches = self.recorder, self.patches
+        try:
+            self.roots.install(patches, modules)
+            watch_construction(patches)
+            self.feeds.install(patches)
+            install_backward(recorder, patches, self.boundary, self.amp)
+            install_optimizer(recorder, patches, self.boundary, self.roots)
+            install_saving(recorder, patches)
+            install_gc(recorder, patches)
+            self.amp.install(patches)
+            facts.watch(recorder)
+            recorder.watchers.append(self._describe)
+        except BaseException:
+            patches.restore()
+            raise
+
+    def _describe(self) -> None:
+        for number, module in enumerate(self.roots.modules, 1):
+            if number not in self._described:
+                self._described.add(number)
+                self.recorder.fact(f"model/{number}", facts.model_facts(module))
+
+    def finish(self, **end: Any) -> None:
+        """The last step is recorded, facts are written once more, and everything is put back."""
+        recorder = self.recorder
+        if recorder.here:
+            self.boundary.flush()
+            recorder.refresh()
+        recorder.event("end", **end)
+        recorder.gate[0] = 0
+        self.patches.restore()
+        _alive.discard(self)
+        recorder.journal.close()
+        recorder.tape.close()
+
+
+def describe_failure(kind: type[BaseException], error: BaseException) -> dict[str, Any]:
+    """An uncaught exception as an event, with the innermost line of the user's own code."""
+    frames = [f for f, _ in traceback.walk_tb(error.__traceback__) if not foreign(f.f_code.co_filename)]
+    lines = dict(traceback.walk_tb(error.__traceback__))
+    place = f"{short(frames[-1].f_code.co_filename)}:{lines[frames[-1]]}" if frames else None
+    text = "".join(traceback.format_exception(kind, error, error.__traceback__))
+    return {"type": kind.__name__, "message": str(error)[:2000], "traceback": text[-8000:], "location": place}

@@ -1,0 +1,127 @@
+"""The step that is being recorded, and the only place that writes to tape and journal."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from monitor.probe.clock import make_clock
+from monitor.schema import PHASES, TAPE_METRICS
+from monitor.tape.writer import JournalFull, JournalWriter, TapeWriter
+
+_INDEX = {metric.key: index for index, metric in enumerate(TAPE_METRICS)}
+SAMPLES, TOKENS, LOSS = _INDEX["samples"], _INDEX["tokens"], _INDEX["loss"]
+BACKWARDS, OPT_STEPS = _INDEX["backward_calls"], _INDEX["optimizer_steps"]
+SKIPPED, SCALE = _INDEX["amp_skipped"], _INDEX["loss_scale"]
+GC, EPOCH = _INDEX["gc_ms"], _INDEX["epoch"]
+DATA_CPU, ELEMENTS = _INDEX["data_cpu_ms"], _INDEX["batch_elements"]
+
+_NAN = math.nan
+_TAIL = [_NAN, _NAN, _NAN, 0.0, 0.0, _NAN, _NAN, 0, _NAN, _NAN, _NAN]
+assert len(_TAIL) == len(TAPE_METRICS) - len(PHASES), "a new tape metric needs its start value here"
+
+#: Steps after which facts that grow during training are written anew; then every FACTS_EVERY steps.
+FACTS_AT = frozenset({1, 3, 10, 30, 100})
+FACTS_EVERY = 250
+#: The journal takes at most this many events of one kind from hooks that fire every step.
+EVENTS_A_KIND = 2000
+
+
+class Recorder:
+    """Takes what the hooks see and writes one record a step.
+
+    Attributes:
+        clock: phases of the step that runs.
+        values: the step's tape values after the phases, by the indices named above; hooks write
+            straight into it.
+        steps: steps recorded so far.
+        end_step: end_step() ends the step now, end_step(mark) where `clock.mark()` was taken. One
+            record goes to the tape.
+        gate: a list of one: the identity of the thread that trains. A hook on any other thread
+            passes through; 0 switches every hook off.
+        watchers: called after a step was recorded at the numbers of FACTS_AT and every FACTS_EVERY.
+    """
+
+    def __init__(self, tape: TapeWriter, journal: JournalWriter) -> None:
+        self.tape = tape
+        self.journal = journal
+        self.clock = make_clock(tape.live)
+        self.values: list[Any] = [0] * len(PHASES) + list(_TAIL)
+        self.gate = [get_ident()]
+        self.steps = 0
+        self.epoch = _NAN
+        self.end_step = self._make_end_step()
+        self.watchers: list[Callable[[], None]] = []
+        self._facts: dict[str, Any] = {}
+        self._counts: dict[str, int] = {}
+        self._adopted = False
+
+    def _make_end_step(self) -> Callable[..., None]:
+        values, append = self.values, self.tape.append
+        lap, cut = self.clock.lap, self.clock.cut
+
+        def end_step(marked: tuple[int, list[int]] | None = None) -> None:
+            if marked is None:
+                end_ns, spent = lap()
+            else:
+                cut(marked)
+                end_ns, spent = marked
+            values[:9] = spent
+            values[EPOCH] = self.epoch
+            append(end_ns, values)
+            values[9:] = _TAIL
+            self.steps = steps = self.steps + 1
+            if steps in FACTS_AT or not steps % FACTS_EVERY:
+                self.refresh()
+
+        return end_step
+
+    @property
+    def here(self) -> bool:
+        """Whether the calling thread is the one that trains, and recording is on."""
+        return self.gate[0] == get_ident()
+
+    def adopt(self) -> bool:
+        """The first backward pass or optimizer step says which thread trains. Returns `here`."""
+        if not self._adopted and self.gate[0]:
+            self._adopted = True
+            self.gate[0] = get_ident()
+        return self.here
+
+    def refresh(self) -> None:
+        """Let the watchers look for facts that changed."""
+        for watcher in self.watchers:
+            watcher()
+
+    def event(self, kind: str, **fields: Any) -> None:
+        """Append one event to the journal; beyond EVENTS_A_KIND of a kind they are dropped."""
+        count = self._counts[kind] = self._counts.get(kind, 0) + 1
+        if count > EVENTS_A_KIND and kind not in ("exception", "end"):
+            return
+        try:
+            self.journal.append({"kind": kind, "t_ns": time.perf_counter_ns(), "step": self.steps, **fields})
+        except JournalFull as error:
+            say(f"{error}. Steps are still recorded; the training goes on.")
+
+    def fact(self, name: str, value: Any) -> None:
+        """Write a fact unless it stands already as it is."""
+        if self._facts.get(name) != value:
+            self._facts[name] = value if not isinstance(value, dict) else dict(value)
+            self.event("fact", name=name, value=value)
+
+    def fail(self, error: BaseException) -> None:
+        """Something of ours broke: say so once, switch every hook off, let the training go on."""
+        self.gate[0] = 0
+        say(f"monitoring is off: {type(error).__name__}: {error}. The training goes on.")
+
+
+def say(text: str) -> None:
+    """One line to stderr, never an exception."""
+    try:
+        print(f"torchvitals: {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError, AttributeError):
+        return

@@ -1,0 +1,238 @@
+"""attach() and what it returns: the way in, for people."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from monitor import launcher, options
+from monitor.options import Options
+
+if TYPE_CHECKING:
+    from monitor.probe.probe import Probe
+
+_current: Session | None = None
+
+
+def attach(target: Any = None, **given: Any) -> Session:
+    """Watch the training of this process from now on.
+
+    Args:
+        target: what trains: an `nn.Module`, an optimizer, or nothing at all for whatever this
+            process trains.
+        given: options: name, run_dir, hub, dashboard, sample_s, stall_after_s, alerts, config.
+            Each has an environment variable MONITOR_<OPTION>; MONITOR=off makes this do nothing.
+
+    Returns:
+        The session. A second call returns the same one.
+
+    Raises:
+        TypeError: a target of an unsupported kind, or an unknown option.
+        ValueError: an option's value makes no sense.
+    """
+    global _current
+    chosen = options.resolve(given)
+    if options.switched_off():
+        return Session()
+    modules = _modules(target)
+    if _current is not None and _current.active:
+        _current._more(modules)
+        return _current
+    try:
+        _current = _begin(chosen, modules)
+    except Exception as error:  # noqa: BLE001 - the training goes on, whatever is wrong with us
+        print(f"torchvitals: monitoring is off: {_reason(error)}. The training goes on.", file=sys.stderr)
+        _current = Session()
+    return _current
+
+
+class Session:
+    """One process's part of a run.
+
+    Attributes:
+        run: the run's id; None when nothing is monitored.
+        url: dashboard address with its token; None without a dashboard.
+    """
+
+    def __init__(self, place: launcher.Place | None = None, probe: Probe | None = None) -> None:
+        self.run = place.run if place else None
+        self.url = place.url if place else None
+        self._place = place
+        self._probe = probe
+        self._pid = os.getpid()
+
+    @property
+    def active(self) -> bool:
+        """Whether this process is being recorded."""
+        return self._probe is not None and self._pid == os.getpid()
+
+    def report(self) -> dict[str, Any]:
+        """The run's report so far, as `torchvitals report` prints it. Empty when nothing is monitored."""
+        if self._place is None:
+            return {}
+        from monitor import report
+
+        return report.build(self._place.run_dir / self._place.run)
+
+    def detach(self) -> None:
+        """Stop watching: the last step is recorded and everything that was patched is put back."""
+        self._finish(code=0, reason="detached")
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a part of the step under a phase of the contract: data, eval, checkpoint, …"""
+        from monitor.schema import PHASES
+
+        if name not in PHASES:
+            raise ValueError(f"unknown phase {name!r}; one of: {', '.join(PHASES)}")
+        recorder = self._probe.recorder if self.active and self._probe else None
+        if recorder is None or not recorder.here:
+            yield
+            return
+        recorder.clock.begin()
+        depth = recorder.clock.push(PHASES.index(name))
+        try:
+            yield
+        finally:
+            recorder.clock.pop(depth)
+
+    def step(self) -> None:
+        """A step ends here: for loops that have neither a loader nor an optimizer."""
+        if self.active and self._probe and self._probe.recorder.here:
+            self._probe.recorder.clock.begin()
+            self._probe.recorder.end_step()
+
+    def log(self, **values: float) -> None:
+        """Record numbers of your own beside ours."""
+        if self.active and self._probe:
+            self._probe.recorder.event("log", values={key: float(value) for key, value in values.items()})
+
+    def __repr__(self) -> str:
+        return f"<monitor.Session {self.run} {self.url}>" if self.run else "<monitor.Session off>"
+
+    def _more(self, modules: list[Any]) -> None:
+        if self._probe is not None:
+            for module in modules:
+                self._probe.roots.add(module)
+
+    def _finish(self, **end: Any) -> None:
+        probe, self._probe = self._probe, None
+        if probe is None or self._pid != os.getpid():
+            return
+        try:
+            probe.finish(**end)
+        except Exception as error:  # noqa: BLE001 - the training goes on, whatever is wrong with us
+            print(f"torchvitals: {_reason(error)}", file=sys.stderr)
+
+
+def _begin(chosen: Options, modules: list[Any]) -> Session:
+    from monitor.probe.facts import environment
+    from monitor.probe.probe import Probe
+    from monitor.probe.recorder import Recorder
+    from monitor.tape.writer import JournalWriter, TapeWriter
+
+    rank, world_size, local_rank = _ranks()
+    name = chosen.name or script_name()
+    about = {
+        "host": host_name(),
+        "world_size": world_size,
+        "argv": list(sys.argv),
+        "python": sys.executable,
+        "cwd": os.getcwd(),
+    }
+    place = launcher.enter(chosen, launcher.run_key(), name=name, facts=about)
+    stem = str(place.spool / f"rank-{rank}-{os.getpid()}")
+    journal = JournalWriter(f"{stem}.journal")
+    tape = TapeWriter(f"{stem}.tape", rank=rank, world_size=world_size, local_rank=local_rank)
+    recorder = Recorder(tape, journal)
+    recorder.event("attach", pid=os.getpid(), started_unix_s=time.time(), **about)
+    recorder.fact("env", environment())
+    session = Session(place, Probe(recorder, modules))
+    _watch_end(session)
+    if not place.started:
+        _agent_as_thread(place)
+    return session
+
+
+def _watch_end(session: Session) -> None:
+    """Note an uncaught exception, and a clean end of the interpreter."""
+    previous = sys.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        try:
+            if session._probe is not None and session._pid == os.getpid():
+                from monitor.probe.probe import describe_failure
+
+                session._probe.recorder.event("exception", **describe_failure(kind, error))
+                code = 130 if issubclass(kind, KeyboardInterrupt) else 1
+                session._finish(code=code, reason=f"{kind.__name__}: {str(error)[:300]}")
+        finally:
+            previous(kind, error, trace)
+
+    sys.excepthook = excepthook
+    atexit.register(session._finish, code=None, reason="end of the script")
+
+
+def _agent_as_thread(place: launcher.Place) -> None:
+    """Where no process may be started, the agent runs here, and the page says so."""
+    import threading
+
+    from monitor.cli import agent
+
+    threading.Thread(target=agent.follow, args=(place.spool,), daemon=True, name="torchvitals").start()
+
+
+def _ranks() -> tuple[int, int, int]:
+    """Rank, world size and local rank: from the process group where there is one, else the environment."""
+    env = os.environ
+    local = int(env.get("LOCAL_RANK") or env.get("SLURM_LOCALID") or 0)
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size(), local
+    if env.get("RANK") and env.get("WORLD_SIZE"):
+        return int(env["RANK"]), int(env["WORLD_SIZE"]), local
+    if env.get("SLURM_PROCID") and env.get("SLURM_NTASKS"):
+        return int(env["SLURM_PROCID"]), int(env["SLURM_NTASKS"]), local
+    return 0, 1, 0
+
+
+def _modules(target: Any) -> list[Any]:
+    """The modules behind `target`. Raises TypeError for what is not supported."""
+    if target is None:
+        return []
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        if isinstance(target, torch.nn.Module):
+            return [target]
+        if isinstance(target, torch.optim.Optimizer):
+            return []
+        if isinstance(target, list | tuple) and all(isinstance(m, torch.nn.Module) for m in target):
+            return list(target)
+    raise TypeError(
+        f"attach() does not know what to do with a {type(target).__module__}.{type(target).__name__}. "
+        "It takes an nn.Module (or several), an optimizer, or nothing at all: monitor.attach()"
+    )
+
+
+def host_name() -> str:
+    """This host's name, in letters that a stream's name may have."""
+    name = socket.gethostname().split(".")[0]
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:64].lstrip("-_") or "host"
+
+
+def script_name() -> str:
+    """What the run is called when nobody says: the script's name without its ending."""
+    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    return script.removesuffix(".py") if script not in ("", "-c", "-m") else "run"
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
