@@ -48,6 +48,8 @@ class Finding:
         ranks: the ranks concerned.
         first_step, last_step: steps it was seen at; None when it has none.
         location: "file.py:31" of the place to change, or None.
+        over_at_s: when what it tells of ended, in seconds since the run began, where the events say
+            so themselves (a stall that is over); None otherwise.
     """
 
     code: str
@@ -62,6 +64,7 @@ class Finding:
     first_step: int | None = None
     last_step: int | None = None
     location: str | None = None
+    over_at_s: float | None = None
 
     @property
     def identity(self) -> tuple[str, str]:

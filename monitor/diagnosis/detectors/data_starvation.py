@@ -1,0 +1,193 @@
+"""The loop waits for its batches, again and again, for longer than a hand-over takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from monitor.diagnosis.finding import Finding, gain_from_share
+from monitor.diagnosis.machine import own_cpu, runq_share, usable_cpus
+from monitor.diagnosis.robust import median, quantile, total
+from monitor.diagnosis.snippet import loader_call
+from monitor.diagnosis.steady import MIN_STEPS, WARMUP_STEPS, cut, epoch_starts, phase_ms, share, span, steady
+from monitor.diagnosis.waiting import HANDOVER_MS, Waits, rhythm, waits
+from monitor.diagnosis.window import Window
+
+CODE = "data_starvation"
+NEEDS = frozenset({"steps", "loader"})
+
+#: Share of wall time lost to waits that could be hidden (gpuprof warns at 15 %, TraceML at 10 and 20 %,
+#: XProf at 5 and 20 %; those count the hand-over too, this one does not).
+LOST_SHARE = 0.15
+
+#: The first epoch may only be cold (files not cached yet). While it is the only one, it must go on for
+#: this long, or be the run's last, before it is called starved (own).
+COLD_EPOCH_S = 8.0
+
+#: CPU per second of waiting above which loading is computing, below which it is waiting for storage (own).
+CPU_BOUND = 0.6
+
+#: A worker this busy has no time to wait for storage (own; a worker that keeps a CPU measures 0.9 to 1).
+WORKER_BUSY = 0.7
+
+#: Never advise more workers than this per usable CPU for storage (SageMaker: 70 to 200 % of cores).
+WORKERS_PER_CPU = 2
+
+TITLE = "Training waits for data"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why batches are late, and what to do."""
+
+    name: str
+    advice: str
+    workers: int | None = None
+
+
+def detect(window: Window) -> Finding | None:
+    """Every rank is judged alone; the worst one speaks for all that starve."""
+    judged = {number: waits(window, window.ranks[number]) for number in sorted(window.ranks)}
+    starved = {number: one for number, one in judged.items() if one is not None and _starves(one)}
+    if not starved:
+        return _cold_first_epoch(window, judged)
+    worst = max(starved.values(), key=lambda one: one.lost_share)
+    if _may_only_be_cold(window, worst):
+        return None
+    cause = _cause(window, worst)
+    first, last = span(worst.rank)
+    saved = worst.saved_share(~worst.starts & (worst.excess_ms > 0))
+    return Finding(
+        CODE, "warning", TITLE, cause.name, _evidence(worst), cause.advice,
+        snippet=_snippet(worst, cause),
+        gain=gain_from_share(saved, _basis(worst)),
+        ranks=tuple(starved), first_step=first, last_step=last, location=worst.loader.get("location"),
+    )  # fmt: skip
+
+
+def _basis(one: Waits) -> str:
+    whole, waited = float(np.mean(one.wait_ms + one.other_ms)), float(np.mean(one.wait_ms))
+    return (
+        f"of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; with batches ready "
+        "in time their hand-over remains"
+    )
+
+
+def _starves(one: Waits) -> bool:
+    return one.pattern == "steady" and one.lost_share >= LOST_SHARE
+
+
+def _may_only_be_cold(window: Window, one: Waits) -> bool:
+    """Whether all that was judged is a first epoch that has not gone on for long."""
+    first = span(one.rank)[0]
+    if window.finished or first is None or first > WARMUP_STEPS:
+        return False
+    return float(np.sum(one.wait_ms + one.other_ms)) / 1e3 < COLD_EPOCH_S
+
+
+def _cold_first_epoch(window: Window, judged: dict[int, Waits | None]) -> Finding | None:
+    """Information only: the first epoch waited, the later ones did not."""
+    for number, one in judged.items():
+        whole = steady(window.ranks[number])
+        starts = epoch_starts(window, whole)
+        if one is None or not len(starts) or starts[0] < MIN_STEPS or one.rank.count == whole.count:
+            continue
+        first = cut(whole, 0, int(starts[0]))
+        lost = share(np.maximum(phase_ms(first, "data") - HANDOVER_MS, 0.0), first)
+        if one.lost_share < LOST_SHARE <= lost and one.pattern in ("none", "steady"):
+            evidence = {
+                "first_epoch_lost_share": round(lost, 3),
+                "later_lost_share": round(one.lost_share, 3),
+            }
+            advice = (
+                "Nothing to do: the first epoch filled the caches. Many short runs gain from a local copy."
+            )
+            return Finding(CODE, "info", TITLE, "cold first epoch", evidence, advice, ranks=(number,))
+    return None
+
+
+def _evidence(one: Waits) -> dict[str, Any]:
+    evidence: dict[str, Any] = {
+        "data_share": round(one.data_share, 3),
+        "hideable_share": round(one.lost_share, 3),
+        "wait_ms_p50": round(median(one.wait_ms), 2),
+        "wait_ms_p95": round(quantile(one.wait_ms, 0.95), 2),
+        "other_ms_p50": round(median(one.other_ms), 2),
+        "num_workers": one.workers,
+    }
+    if rhythm(one.wait_ms, one.workers):
+        evidence["rhythm_batches"] = one.workers
+    if one.crowded:
+        evidence["runq_share"] = round(runq_share(one.rank), 3)
+    return evidence
+
+
+def _cause(window: Window, one: Waits) -> Cause:
+    cpus = usable_cpus(window, one.rank)
+    if one.workers == 0:
+        return _without_workers(one, cpus)
+    main = _main_cpu_share(one)
+    if main is not None and main >= CPU_BOUND:
+        return Cause(
+            "slow hand-over",
+            "The main process spends the wait unpacking batches. Return few large tensors from collate_fn, "
+            "no lists of small objects, and convert in the dataset.",
+        )
+    busy = own_cpu(one.rank)[1] / one.workers
+    if busy >= WORKER_BUSY and cpus is not None and one.workers + 1 >= cpus:
+        return Cause(
+            "CPU-bound transform",
+            f"All {one.workers} workers compute without pause and no CPU is left for more: make samples "
+            "cheaper (decode once and keep the result, work on whole batches), or use more CPUs.",
+        )
+    wanted = _wanted(one, one.workers * float(np.mean(one.wait_ms + one.other_ms)), cpus, busy >= WORKER_BUSY)
+    if wanted > one.workers:
+        advice = f"{one.workers} workers cannot keep up: use {wanted}, or make samples cheaper."
+        return Cause("too few workers", advice, wanted)
+    return Cause(
+        "storage",
+        "Workers wait for storage, and these CPUs carry no more of them: keep the samples in memory or on a "
+        "local disk, in few large files, or read ahead with a larger prefetch_factor.",
+    )
+
+
+def _without_workers(one: Waits, cpus: float | None) -> Cause:
+    name, computes = "num_workers=0", _main_cpu_share(one)
+    wanted = _wanted(one, float(np.mean(one.wait_ms)), cpus, computes is not None and computes >= CPU_BOUND)
+    if computes is not None and computes >= CPU_BOUND:
+        advice = (
+            f"Batches are computed in the training loop itself: let {wanted} workers do it meanwhile, and "
+            "where CPUs are few make samples cheaper too (transform once and keep the result)."
+        )
+        return Cause(name, advice, wanted)
+    advice = f"Batches are read in the training loop itself: let {wanted} workers read ahead."
+    return Cause(name, advice, wanted)
+
+
+def _main_cpu_share(one: Waits) -> float | None:
+    """CPU time of the main thread per time waited, 0 to 1; None where nothing tells."""
+    spent = one.rank.column("data_cpu_ms")
+    waited = float(one.wait_ms.sum())
+    if not np.isnan(spent).all() and waited > 0:
+        return min(1.0, total(spent) / waited)
+    main = own_cpu(one.rank)[0]
+    if math.isnan(main) or one.workers:
+        return None
+    return min(max((main - (1 - one.data_share)) / max(one.data_share, 1e-9), 0.0), 1.0)
+
+
+def _wanted(one: Waits, batch_ms: float, cpus: float | None, computes: bool) -> int:
+    """Workers that deliver a batch of `batch_ms` work within every step's other time."""
+    wanted = math.ceil(batch_ms / max(float(np.mean(one.other_ms)), HANDOVER_MS)) + 1
+    most = 8.0 if cpus is None else max(cpus - 1, 1) if computes else WORKERS_PER_CPU * cpus
+    return max(1, min(wanted, int(most)))
+
+
+def _snippet(one: Waits, cause: Cause) -> str:
+    if cause.workers is None:
+        return ""
+    more: dict[str, Any] = {} if one.loader.get("persistent_workers") else {"persistent_workers": True}
+    return loader_call(one.loader, num_workers=cause.workers, **more)

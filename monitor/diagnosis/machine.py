@@ -1,0 +1,96 @@
+"""Machine: how crowded the CPUs were, and by whom. A busy neighbour makes healthy runs look ill."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .robust import Values, mean
+from .steady import RECENT_S, WARMUP_STEPS
+from .window import Column, Rank, Table, Window
+
+#: Above this share of time runnable but without a CPU the machine was busy with something else
+#: (zoo README; healthy scripts on an idle machine stay below 0.04, two ranks on two CPUs below 0.07).
+BUSY_RUNQ = 0.15
+
+#: Nearly all usable CPUs in use, and this share of them by others (own): crowded, even when the
+#: main thread itself only waited for its workers.
+FULL_CPU = 0.9
+OTHERS_CPU = 0.25
+
+
+def usable_cpus(window: Window, rank: Rank) -> float | None:
+    """CPUs this rank's host lets it use: min(affinity, cgroup quota). None where nobody told."""
+    usable = rank.facts.get("env", {}).get("usable_cpus")
+    if usable:
+        return float(usable)
+    for samples in window.hosts.values():
+        known = mean(values(samples, "cpu_usable"))
+        if known == known:
+            return known
+    for facts in window.host_facts.values():
+        cpu = facts.get("cpu")
+        if isinstance(cpu, dict) and cpu.get("usable"):
+            return float(cpu["usable"])
+    return None
+
+
+def ranks_per_host(window: Window, rank: Rank) -> int:
+    """Ranks that share this rank's host."""
+    told = rank.facts.get("env", {}).get("local_world_size")
+    return int(told) if told else max(1, len(window.ranks) // max(1, len(window.hosts)))
+
+
+def runq_share(rank: Rank) -> float:
+    """Share of the recent time that the main thread was ready to run without a CPU; NaN if unknown."""
+    return mean(values(training(rank), "runq_share"))
+
+
+def others_cpu(window: Window) -> float:
+    """Cores used by processes that are not of this run, mean of the recent past; NaN if unknown.
+
+    Hosts are taken together: a run's ranks are alike, and one crowded host slows all of them.
+    """
+    used = sum(mean(values(recent(samples), "cpu_used")) for samples in window.hosts.values())
+    ours = [cpu for rank in window.ranks.values() for cpu in own_cpu(rank)]
+    return float(used) - float(np.nansum(ours)) if window.hosts else float("nan")
+
+
+def own_cpu(rank: Rank) -> tuple[float, float]:
+    """Cores used by the rank's main process and by its workers; NaN if unknown."""
+    samples = training(rank)
+    return mean(values(samples, "main_cpu")), mean(values(samples, "workers_cpu"))
+
+
+def crowded(window: Window, rank: Rank) -> bool:
+    """Whether others took the CPUs from this rank in the recent past."""
+    if runq_share(rank) > BUSY_RUNQ:
+        return True
+    used = sum(mean(values(recent(samples), "cpu_used")) for samples in window.hosts.values())
+    usable = sum(mean(values(samples, "cpu_usable")) for samples in window.hosts.values())
+    return bool(usable and used > FULL_CPU * usable and others_cpu(window) > OTHERS_CPU * usable)
+
+
+def training(rank: Rank) -> Table:
+    """Recent samples of the rank's process from the end of its warm-up on (all, where it took no step)."""
+    numbers = rank.steps.get("step")
+    if numbers is None or not len(numbers):
+        return recent(rank.samples)
+    first = min(int(np.searchsorted(numbers, WARMUP_STEPS)), len(numbers) - 1)
+    return recent(rank.samples, float(rank.steps["t_s"][first]))
+
+
+def recent(samples: Table, since_s: float = 0.0) -> Table:
+    """The samples of the last `RECENT_S` seconds, none before `since_s`."""
+    times = samples.get("t_s")
+    if times is None or not len(times):
+        return samples
+    first = int(np.searchsorted(times, max(float(times[-1]) - RECENT_S, since_s)))
+    return {key: column[first:] for key, column in samples.items()}
+
+
+def values(samples: Table, key: str) -> Values:
+    """One column of samples as float64, NaN throughout where it is missing."""
+    column: Column | None = samples.get(key)
+    if column is None:
+        return np.full(len(samples.get("t_s", ())), np.nan)
+    return np.asarray(column, dtype=np.float64)

@@ -1,0 +1,129 @@
+"""Needs: what a detector must have before it may judge. A name -> why it is absent, or None."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .steady import MIN_STEPS, steady, train_loader
+from .window import Rank, Window
+
+Need = Callable[[Window], str | None]
+
+
+def _steps(window: Window) -> str | None:
+    most = max((steady(rank).count for rank in window.ranks.values()), default=0)
+    return None if most >= MIN_STEPS else f"fewer than {MIN_STEPS} steps after warm-up"
+
+
+def _loader(window: Window) -> str | None:
+    return None if _any(window, lambda rank: train_loader(rank) is not None) else "no DataLoader seen"
+
+
+def _workers(window: Window) -> str | None:
+    def has(rank: Rank) -> bool:
+        loader = train_loader(rank)
+        return loader is not None and bool(loader[1].get("num_workers"))
+
+    return _loader(window) or (None if _any(window, has) else "no DataLoader workers")
+
+
+def _epochs(window: Window) -> str | None:
+    def several(rank: Rank) -> bool:
+        epochs = rank.column("epoch")
+        return len(np.unique(epochs[~np.isnan(epochs)])) >= 3
+
+    return None if _any(window, several) else "fewer than three epochs seen"
+
+
+def _memory(window: Window) -> str | None:
+    return (
+        None if _any(window, lambda rank: bool(len(rank.samples.get("t_s", ())))) else "no memory samples yet"
+    )
+
+
+def _hosts(window: Window) -> str | None:
+    return (
+        None
+        if any(len(samples.get("t_s", ())) for samples in window.hosts.values())
+        else "no host samples yet"
+    )
+
+
+def _scaler(window: Window) -> str | None:
+    return (
+        None
+        if _any(window, lambda rank: bool(_fact(rank, "precision").get("scaler")))
+        else "no gradient scaler"
+    )
+
+
+def _autocast(window: Window) -> str | None:
+    return (
+        None
+        if _any(window, lambda rank: bool(_fact(rank, "precision").get("autocast")))
+        else "autocast not used"
+    )
+
+
+def _precision(window: Window) -> str | None:
+    return None if _any(window, lambda rank: "precision" in rank.facts) else "precision not known yet"
+
+
+def _compile(window: Window) -> str | None:
+    used = _any(window, lambda rank: bool(_fact(rank, "compile").get("used")))
+    return None if used else "torch.compile not used"
+
+
+def _ddp(window: Window) -> str | None:
+    return None if _any(window, lambda rank: "ddp" in rank.facts) else "no DistributedDataParallel seen"
+
+
+def _model(window: Window) -> str | None:
+    return None if _any(window, lambda rank: bool(rank.facts_of("model"))) else "no model seen"
+
+
+def _other_stacks(window: Window) -> str | None:
+    return None if window.events_of("other_stack") else "no stacks sampled outside the known phases"
+
+
+def _any(window: Window, holds: Callable[[Rank], bool]) -> bool:
+    return any(holds(rank) for rank in window.ranks.values())
+
+
+def _fact(rank: Rank, name: str) -> dict[str, Any]:
+    value = rank.facts.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+#: Every need a detector may name in NEEDS.
+NEEDS: dict[str, Need] = {
+    "steps": _steps,
+    "loader": _loader,
+    "workers": _workers,
+    "epochs": _epochs,
+    "memory": _memory,
+    "hosts": _hosts,
+    "scaler": _scaler,
+    "autocast": _autocast,
+    "precision": _precision,
+    "compile": _compile,
+    "ddp": _ddp,
+    "model": _model,
+    "other_stacks": _other_stacks,
+}
+
+
+def absent(names: frozenset[str], window: Window) -> str | None:
+    """Why the first missing one of `names` is absent (alphabetically), None when all are there.
+
+    Raises:
+        KeyError: a detector names a need that does not exist (a programmer's mistake).
+    """
+    for name in sorted(names):
+        why = NEEDS[name](window)
+        if why is not None:
+            return why
+    return None

@@ -1,0 +1,186 @@
+"""Waiting: where the time spent waiting for batches went. One wait belongs to one detector only.
+
+A wait at the start of an epoch is `worker_respawn`'s, waits that grow are `data_degrading`'s, rare
+long ones are `data_spikes`', and what is left is `data_starvation`'s.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .machine import crowded
+from .robust import Mask, Values, median, quantile, quarters
+from .steady import MIN_STEPS, WARMUP_STEPS, cut, epoch_starts, phase_ms, span, steady, step_ms, train_loader
+from .window import Rank, Window
+
+Pattern = Literal["none", "steady", "spikes", "growing"]
+
+#: A batch that a worker has ready still costs 1 to 2.5 ms to hand over (RULES.md, measured on two
+#: cores): a wait up to here cannot be hidden by anything …
+HANDOVER_MS = 2.5
+
+#: … and one up to here proves nothing while other processes have the CPUs (RULES.md: healthy scripts
+#: at steps of 15 to 20 ms then reach a data share of 0.2 to 0.4, that is waits of up to 8 ms).
+CROWDED_HANDOVER_MS = 10.0
+
+#: What a hand-over costs at best: this much is never promised back.
+LEAST_HANDOVER_MS = 1.0
+
+#: … nor more than this share of the other work, where steps are tiny (own).
+LEAST_HANDOVER_SHARE = 0.2
+
+#: A spike is at least this long (gpuprof counts waits over 30 ms) and this many times the usual wait
+#: (RULES.md, "slow sample": 5) and the usual step's other work.
+SPIKE_MS = 30.0
+SPIKE_WAITS = 5.0
+SPIKE_STEPS = 1.5
+
+#: Spikes are rare (gpuprof takes 20 % of steps for a starved prefetch), more than a chance event, and
+#: most of what is lost.
+RARE = 0.2
+SEVERAL = 3
+MOST = 0.7
+
+#: So many gaps between long waits must equal the number of workers to call it their rhythm (own).
+RHYTHM = 0.6
+
+#: Growth from the first to the last quarter: this much, and to this multiple (own), each quarter
+#: taking part with at least this share of it (a jump is not growth).
+GROWTH_MS = 5.0
+GROWTH_TIMES = 2.0
+GROWTH_EACH = 0.1
+
+
+@dataclass(frozen=True)
+class Waits:
+    """One rank's waits in its steady part.
+
+    Attributes:
+        rank: the rank, cut to the rows that were judged.
+        loader: facts of its training loader.
+        wait_ms, other_ms: waiting and everything else of every step, shape [rows].
+        excess_ms: waiting beyond a hand-over, 0 at epoch starts and for single bursts, shape [rows].
+        starts, spikes: rows that begin an epoch (with the refilling of the queue), rows that are spikes.
+        crowded: whether others had the CPUs.
+        pattern: what the excess looks like.
+    """
+
+    rank: Rank
+    loader: Mapping[str, Any]
+    wait_ms: Values
+    other_ms: Values
+    excess_ms: Values
+    starts: Mask
+    spikes: Mask
+    crowded: bool
+    pattern: Pattern
+
+    @property
+    def workers(self) -> int:
+        """Worker processes of the loader."""
+        return int(self.loader.get("num_workers") or 0)
+
+    @property
+    def lost_share(self) -> float:
+        """Share of wall time lost to waits that could be hidden, 0 to 1."""
+        whole = float(self.wait_ms.sum() + self.other_ms.sum())
+        return float(self.excess_ms.sum()) / whole if whole > 0 else 0.0
+
+    @property
+    def data_share(self) -> float:
+        """Share of wall time spent waiting for data at all, 0 to 1."""
+        whole = float(self.wait_ms.sum() + self.other_ms.sum())
+        return float(self.wait_ms.sum()) / whole if whole > 0 else 0.0
+
+    def saved_share(self, rows: Mask) -> float:
+        """Share of wall time that goes when the waits of `rows` shrink to a hand-over."""
+        whole = float(self.wait_ms.sum() + self.other_ms.sum())
+        usual = min(LEAST_HANDOVER_MS, LEAST_HANDOVER_SHARE * float(self.other_ms.mean()))
+        return float(np.maximum(self.wait_ms - usual, 0.0)[rows].sum()) / whole if whole > 0 else 0.0
+
+
+def waits(window: Window, rank: Rank) -> Waits | None:
+    """The rank's waits; None where it has no loader or too few steps."""
+    found, part = train_loader(rank), _past_first_epoch(window, steady(rank))
+    if found is None or part.count < MIN_STEPS:
+        return None
+    wait, whole = phase_ms(part, "data"), step_ms(part)
+    other = np.maximum(np.nan_to_num(whole, nan=0.0) - wait, 0.0)
+    busy = crowded(window, rank)
+    starts = _starts(window, part, int(found[1].get("num_workers") or 0))
+    spikes = _spikes(wait, other, starts)
+    excess = np.maximum(wait - (CROWDED_HANDOVER_MS if busy else HANDOVER_MS), 0.0)
+    excess[starts] = 0.0
+    if spikes.sum() < SEVERAL:
+        excess[spikes] = 0.0
+    pattern = _pattern(part, wait, excess, spikes, int(found[1].get("num_workers") or 0))
+    return Waits(part, found[1], wait, other, excess, starts, spikes, busy, pattern)
+
+
+def worst(window: Window) -> Waits | None:
+    """The waits of the rank that loses most, the lowest rank among equals; None where none has any."""
+    found = [waits(window, window.ranks[number]) for number in sorted(window.ranks)]
+    return max((one for one in found if one is not None), key=lambda one: one.lost_share, default=None)
+
+
+def rhythm(wait_ms: Values, workers: int) -> bool:
+    """Whether the long waits come every `workers` batches: all workers finish, then all are busy again."""
+    if workers < 2:
+        return False
+    gaps = np.diff(np.flatnonzero(wait_ms > HANDOVER_MS + quantile(wait_ms, 0.98) / 3))
+    return bool(len(gaps) >= SEVERAL and np.mean(gaps == workers) >= RHYTHM)
+
+
+def _past_first_epoch(window: Window, rank: Rank) -> Rank:
+    """Without the first epoch, where enough came after it: it fills the caches for all later ones."""
+    starts = epoch_starts(window, rank)
+    first = span(rank)[0]
+    if not len(starts) or first is None or first > WARMUP_STEPS:
+        return rank
+    return cut(rank, int(starts[0])) if rank.count - starts[0] >= MIN_STEPS else rank
+
+
+def _starts(window: Window, rank: Rank, workers: int) -> Mask:
+    mask = np.zeros(rank.count, dtype=bool)
+    for row in epoch_starts(window, rank):
+        mask[row : row + 1 + workers] = True
+    return mask
+
+
+def _spikes(wait: Values, other: Values, starts: Mask) -> Mask:
+    usual = median(wait[~starts]) if (~starts).any() else 0.0
+    least = max(SPIKE_MS, SPIKE_WAITS * usual, SPIKE_STEPS * median(other))
+    return np.asarray((wait > least) & ~starts)
+
+
+def _pattern(rank: Rank, wait: Values, excess: Values, spikes: Mask, workers: int) -> Pattern:
+    lost = float(excess.sum())
+    if lost <= 0:
+        return "none"
+    rare = SEVERAL <= spikes.sum() <= RARE * len(wait)
+    if rare and float(excess[spikes].sum()) >= MOST * lost and not rhythm(wait, workers):
+        return "spikes"
+    return "growing" if grows(wait) and not _larger(rank) else "steady"
+
+
+def grows(wait_ms: Values) -> bool:
+    """Whether waits climb from quarter to quarter."""
+    levels = quarters(wait_ms)
+    rise = levels[3] - levels[0]
+    if not (rise >= GROWTH_MS and levels[3] >= GROWTH_TIMES * levels[0]):
+        return False
+    return all(after - before >= GROWTH_EACH * rise for before, after in itertools.pairwise(levels))
+
+
+def _larger(rank: Rank) -> bool:
+    """Whether the batches themselves grew: then longer waits are no fault."""
+    for key in ("batch_elements", "tokens", "samples"):
+        levels = quarters(rank.column(key))
+        if levels[3] > levels[0] * 1.2:
+            return True
+    return False

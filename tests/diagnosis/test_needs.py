@@ -1,0 +1,69 @@
+"""Needs say why a check cannot run, in words for a user."""
+
+from __future__ import annotations
+
+import pytest
+from windows import event, loader, rank, samples, window
+
+from monitor.diagnosis.needs import NEEDS, absent
+from monitor.diagnosis.steady import MIN_STEPS, WARMUP_STEPS
+from monitor.diagnosis.window import Window
+
+FULL = window(
+    rank(
+        60,
+        epoch=[0] * 20 + [1] * 20 + [2] * 20,
+        samples=samples(rss_mb=500.0),
+        facts={
+            **loader(),
+            "precision": {"autocast": True, "scaler": True},
+            "compile": {"used": True},
+            "ddp": {"find_unused_parameters": True},
+            "model/1": {"class": "Net"},
+        },
+    ),
+    events=[event("other_stack", total=1, frames=[])],
+    hosts={"here": samples(cpu_used=1.0)},
+)
+
+
+@pytest.mark.parametrize("need", sorted(NEEDS))
+def test_a_full_window_lacks_nothing(need: str):
+    """Every need is met where everything was seen."""
+    assert absent(frozenset({need}), FULL) is None
+
+
+@pytest.mark.parametrize("need", sorted(NEEDS))
+def test_an_empty_window_lacks_everything(need: str):
+    """Every need of an empty window is absent, with a reason."""
+    assert absent(frozenset({need}), Window(0.0, {}))
+
+
+@pytest.mark.parametrize(
+    ("count", "met"), [(WARMUP_STEPS + MIN_STEPS - 1, False), (WARMUP_STEPS + MIN_STEPS, True)]
+)
+def test_steps_are_counted_after_the_warm_up(count: int, met: bool):
+    """Steps of the warm-up do not count towards the least number."""
+    assert (absent(frozenset({"steps"}), window(rank(count))) is None) == met
+
+
+def test_workers_need_a_loader_that_has_some():
+    """A loader without workers lacks workers, no loader at all lacks the loader."""
+    assert absent(frozenset({"workers"}), window(facts=loader(num_workers=0))) == "no DataLoader workers"
+    assert absent(frozenset({"workers"}), window(facts={})) == "no DataLoader seen"
+
+
+def test_an_evaluation_loader_is_no_training_loader():
+    """A loader that only evaluation draws from does not count."""
+    assert absent(frozenset({"loader"}), window(facts=loader(role="eval"))) == "no DataLoader seen"
+
+
+def test_the_first_absent_need_is_named():
+    """Of several, the alphabetically first absent one gives the reason."""
+    assert absent(frozenset({"steps", "loader"}), Window(0.0, {})) == "no DataLoader seen"
+
+
+def test_an_unknown_need_is_a_programmers_mistake():
+    """A need that does not exist is refused loudly."""
+    with pytest.raises(KeyError):
+        absent(frozenset({"luck"}), FULL)
