@@ -1,0 +1,28 @@
+/** Reads from the hub over HTTP. All addresses are relative, so that a path prefix changes nothing. */
+
+/** What went wrong, with the HTTP status (0 when the hub did not answer at all). */
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+  }
+}
+
+/** `{body, hubUnixS}`: the JSON at `path` and the hub's clock (Date header, whole seconds, or null). */
+export async function read(path, { signal, query = {} } = {}) {
+  const url = new URL(path, document.baseURI);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
+  const response = await fetch(url, { signal, headers: { accept: "application/json" } }).catch((error) => {
+    throw error.name === "AbortError" ? error : new ApiError(0, "the hub does not answer");
+  });
+  const body = await response.json().catch(() => null);
+  if (!response.ok) throw new ApiError(response.status, body?.error ?? response.statusText);
+  const date = Date.parse(response.headers.get("date") ?? "");
+  return { body, hubUnixS: Number.isNaN(date) ? null : date / 1000 };
+}
+
+/** Path below which everything about one run lies. */
+export function runPath(run) {
+  return `api/runs/${encodeURIComponent(run)}`;
+}

@@ -1,0 +1,132 @@
+/** One chart on the page: title, legend with read-out, plot, and words where there is nothing to plot. */
+
+import { Chart } from "./chart.js";
+import { h, setText } from "./dom.js";
+import { percent, quantity, withUnit } from "./format.js";
+import { Legend } from "./legend.js";
+import { metricsOf } from "./panels.js";
+import { linesOf, pictureOf, valueAt } from "./picture.js";
+
+export class Card {
+  element;
+  plot = h("div", { class: "plot" });
+  #panel;
+  #source;
+  #canvas = h("div", { class: "canvas", "aria-hidden": "true" });
+  #tag = h("div", { class: "cross-tag" });
+  #empty = h("p", { class: "empty" });
+  #peak = h("p", { class: "peak", title: "The axis ends below this peak, so that the rest can be seen" });
+  #legend;
+  #chart;
+  #lines = [];
+  #at = null;
+  #chosen = null;
+
+  /** `source`: `{schema(), tracks, range, theme, ink(), ready(), draggable}`; `on`: `{zoom, reset, chosen}`. */
+  constructor(panel, source, on) {
+    this.#panel = panel;
+    this.#source = source;
+    this.#legend = new Legend((key) => { this.#chosen = key; on.chosen(); });
+    this.#chart = new Chart(this.#canvas, { onZoom: on.zoom, onReset: on.reset });
+    const id = `panel-${panel.id}`;
+    this.plot.append(this.#canvas, h("div", { class: "cross" }), this.#tag, this.#empty, this.#peak);
+    this.element = h("section", { class: `card card-${panel.id}`, "aria-labelledby": id, "data-panel": panel.id },
+      h("header", {}, h("h3", { id }, panel.title), this.#legend.element), this.plot);
+  }
+
+  connect() {
+    this.#legend.connect();
+  }
+
+  disconnect() {
+    this.#legend.disconnect();
+    this.#chart.disconnect();
+  }
+
+  draw = () => {
+    const { schema, tracks, range, theme, ink, ready, draggable } = this.#source;
+    const bounds = range.bounds;
+    this.#choose();
+    this.#lines = linesOf(this.#panel, { schema: schema(), tracks, chosen: this.#chosen }, bounds, theme.name);
+    this.#read();
+    const plottable = ready() && this.#lines.length > 0;
+    this.#empty.hidden = plottable;
+    this.#canvas.hidden = !plottable;
+    if (!plottable) {
+      setText(this.#empty, this.#lines.length > 0 ? "Charts are on their way…" : "not measured");
+      setText(this.#peak, "");
+      return;
+    }
+    const size = { width: this.#canvas.clientWidth, ink: ink(), draggable };
+    const { picture, clipped } = pictureOf(this.#panel, this.#lines, bounds, size);
+    setText(this.#peak, clipped === null ? "" : `↑ ${withUnit(clipped, this.#panel.unit === "share" ? "" : this.#panel.unit)}`);
+    this.#chart.draw(picture);
+  };
+
+  /** Read the values at time `at` (seconds since start), or the newest when it is null. */
+  readAt(at, text = "") {
+    this.#at = at;
+    setText(this.#tag, text);
+    this.#read();
+  }
+
+  #choose() {
+    if (this.#panel.kind !== "choose") return;
+    const keys = this.#options().map(({ key }) => key);
+    if (!keys.includes(this.#chosen)) this.#chosen = keys[0] ?? null;
+  }
+
+  // Of several units only those that were measured are offered.
+  #options() {
+    const { schema, tracks } = this.#source;
+    const run = tracks.get("run");
+    const metrics = metricsOf(this.#panel, schema());
+    if (run === undefined) return metrics.slice(0, 1);
+    const { series } = run.view(metrics.map(({ key }) => key), -Infinity, Infinity);
+    return metrics.filter(({ key }) => series[key].mean.some((value) => value !== null));
+  }
+
+  #read() {
+    if (this.#panel.kind === "choose") this.#legend.update(this.#options().map(this.#choice));
+    else if (this.#panel.kind === "stack") this.#legend.update(this.#shares());
+    else this.#legend.update(this.#perMetric());
+  }
+
+  // One entry a metric, however many ranks or devices there are: then the span of their values.
+  #perMetric() {
+    const byKey = new Map();
+    for (const line of this.#lines) byKey.set(line.key, [...(byKey.get(line.key) ?? []), line]);
+    return [...byKey.values()].map((lines) => {
+      const values = lines.map((line) => valueAt(line, this.#at)).filter((value) => value !== null);
+      const label = lines.length > 1 ? `${lines[0].label} × ${lines.length}` : lines[0].label;
+      return { ...entryOf(lines[0]), label, ...spanOf(values, this.#panel.unit) };
+    });
+  }
+
+  #choice = ({ key, label }) => {
+    const line = this.#lines[0];
+    const chosen = key === this.#chosen;
+    const value = chosen && line !== undefined ? quantity(valueAt(line, this.#at), "1/s") : { text: "", unit: "" };
+    return { key, label, colour: line?.colour ?? "", dash: "solid", choice: true, chosen, ...value };
+  };
+
+  // From the top of the stack to its bottom, as the eye meets them.
+  #shares() {
+    const values = this.#lines.map((line) => ({ line, raw: valueAt(line, this.#at) }));
+    const total = values.reduce((sum, { raw }) => sum + (raw ?? 0), 0);
+    return values.reverse().map(({ line, raw }) => {
+      const share = total > 0 ? percent((raw ?? 0) / total) : null;
+      return { ...entryOf(line), filled: true, text: withUnit(raw, "ms"), unit: share === null ? "" : `${share} %` };
+    });
+  }
+}
+
+function spanOf(values, unit) {
+  if (values.length === 0) return { text: null, unit: "" };
+  const [low, high] = [quantity(Math.min(...values), unit), quantity(Math.max(...values), unit)];
+  return low.text === high.text ? high : { text: `${low.text}–${high.text}`, unit: high.unit };
+}
+
+function entryOf({ key, label, colour, dash }) {
+  return { key, label, colour, dash };
+}

@@ -1,0 +1,103 @@
+/** All charts of a run: what they share (range, crosshair, drawing order) and the room they stand in. */
+
+import { Card } from "./card.js";
+import { loadCharts } from "./chart.js";
+import { Crosshair } from "./crosshair.js";
+import { h } from "./dom.js";
+import { PANELS } from "./panels.js";
+import { RangeBar } from "./rangebar.js";
+import { Scheduler } from "./scheduler.js";
+import { ink } from "./theme.js";
+
+const DRAG_END = ["pointerup", "pointercancel"];
+
+export class Charts {
+  element = h("section", { class: "charts", "aria-labelledby": "charts-title" });
+  #grid = h("div", { class: "grid" });
+  #absent = h("p", { class: "absent", hidden: true }, "GPU utilisation and memory: no GPU");
+  #failed = h("p", { class: "absent", hidden: true, role: "alert" });
+  #scheduler = new Scheduler();
+  #range;
+  #theme;
+  #bar;
+  #cards;
+  #crosshair;
+  #resized = new ResizeObserver(() => this.#scheduler.invalidate(true));
+  #ink = null;
+  #ready = false;
+
+  /** `schema()` and `tracks` as in History; `range`: TimeRange; `theme`: Theme. */
+  constructor({ schema, tracks, range, theme }) {
+    this.#range = range;
+    this.#theme = theme;
+    this.#bar = new RangeBar(range);
+    const source = {
+      schema, tracks, range, theme, ink: () => (this.#ink ??= ink()), ready: () => this.#ready,
+      draggable: window.matchMedia("(pointer: fine)").matches,
+    };
+    const on = { zoom: this.#zoom, reset: this.#reset, chosen: () => this.#scheduler.invalidate(true) };
+    this.#cards = PANELS.map((panel) => new Card(panel, source, on));
+    this.#crosshair = new Crosshair(this.#grid, range, this.#cards);
+    this.#grid.append(...this.#cards.map((card) => card.element));
+    const head = h("div", { class: "charts-head" }, h("h2", { id: "charts-title" }, "Over time"), this.#bar.element);
+    this.element.append(head, this.#grid, this.#absent, this.#failed);
+  }
+
+  connect() {
+    this.#scheduler.connect();
+    this.#cards.forEach((card) => { card.connect(); this.#scheduler.add(card.element, card.draw); });
+    this.#bar.connect();
+    this.#crosshair.connect();
+    this.#range.connect(this.#changed);
+    this.#theme.connect(this.#recolour);
+    this.#resized.observe(this.#grid);
+    this.#grid.addEventListener("pointerdown", this.#pressed);
+    DRAG_END.forEach((name) => window.addEventListener(name, this.#released));
+  }
+
+  disconnect() {
+    this.#cards.forEach((card) => { this.#scheduler.remove(card.element); card.disconnect(); });
+    this.#scheduler.disconnect();
+    this.#bar.disconnect();
+    this.#crosshair.disconnect();
+    this.#range.disconnect(this.#changed);
+    this.#theme.disconnect(this.#recolour);
+    this.#resized.disconnect();
+    this.#grid.removeEventListener("pointerdown", this.#pressed);
+    DRAG_END.forEach((name) => window.removeEventListener(name, this.#released));
+  }
+
+  /** Fetch the chart library; called once tiles and findings are up. */
+  async load() {
+    try {
+      await loadCharts();
+      this.#ready = true;
+    } catch (error) {
+      this.#failed.textContent = `No charts: ${error.message}.`;
+      this.#failed.hidden = false;
+    }
+    this.#scheduler.invalidate(true);
+  }
+
+  /** New data is in the tracks. */
+  invalidate(now = false) {
+    this.#scheduler.invalidate(now);
+  }
+
+  /** Whether the run has a GPU: without one there are words in place of charts. */
+  hasGpu(has) {
+    this.#absent.hidden = has;
+    this.#cards.forEach((card) => { card.element.hidden = card.element.dataset.panel.startsWith("gpu") && !has; });
+  }
+
+  #changed = (moved) => this.#scheduler.invalidate(moved);
+  #zoom = (from, to) => this.#range.hold(from, to);
+  #reset = () => this.#range.follow();
+  #released = () => this.#scheduler.hold(false);
+  #pressed = (event) => event.target.closest(".canvas") && this.#scheduler.hold(true);
+
+  #recolour = () => {
+    this.#ink = null;
+    this.#scheduler.invalidate(true);
+  };
+}

@@ -1,0 +1,93 @@
+/** One finding on the page: what was seen, what to change, what that brings. */
+
+import { copy } from "./clipboard.js";
+import { h, setText } from "./dom.js";
+import { evidence } from "./evidence.js";
+import { count, number, percent } from "./format.js";
+import { icon } from "./icons.js";
+
+const WORDS = { critical: "Critical", warning: "Warning", info: "Info" };
+const COPIED_MS = 1_600; // how long the button says so
+
+export class FindingCard {
+  element = h("li", { class: "finding", tabindex: "-1" });
+  #severity = h("span", { class: "severity" });
+  #title = h("h3");
+  #location = h("span", { class: "location" });
+  #evidence = h("dl", { class: "evidence" });
+  #advice = h("p", { class: "advice" });
+  #code = h("code");
+  #copy = h("button", { type: "button", class: "copy" }, icon("copy"), h("span", {}, "Copy"));
+  #fix = h("div", { class: "fix" }, h("div", { class: "fix-head" }, h("span", {}, "Change it to"), this.#copy),
+    h("pre", { tabindex: "0", "aria-label": "Suggested code" }, this.#code));
+  #gain = h("p", { class: "gain" });
+  #shown = "";
+  #timer = null;
+
+  constructor() {
+    const head = h("div", { class: "finding-head" }, this.#severity, this.#location);
+    this.element.append(head, this.#title, this.#evidence, this.#advice, this.#fix, this.#gain);
+  }
+
+  connect() {
+    this.#copy.addEventListener("click", this.copyFix);
+  }
+
+  disconnect() {
+    this.#copy.removeEventListener("click", this.copyFix);
+    clearTimeout(this.#timer);
+    this.element.remove();
+  }
+
+  update(finding) {
+    const json = JSON.stringify(finding);
+    if (json === this.#shown) return;
+    this.#shown = json;
+    const severity = WORDS[finding.severity] === undefined ? "info" : finding.severity;
+    if (this.element.dataset.severity !== severity) {
+      this.element.dataset.severity = severity;
+      this.#severity.replaceChildren(icon(severity), WORDS[severity]);
+    }
+    setText(this.#title, String(finding.title ?? finding.code));
+    setText(this.#location, placeOf(finding));
+    setText(this.#advice, String(finding.advice ?? ""));
+    setText(this.#code, String(finding.snippet ?? ""));
+    this.#fix.hidden = !finding.snippet;
+    this.#showEvidence(finding);
+    this.#showGain(finding.gain);
+  }
+
+  /** Copy the suggested code; the button says whether it worked. */
+  copyFix = async () => {
+    if (this.#fix.hidden) return;
+    const done = await copy(this.#code.textContent);
+    const label = this.#copy.lastElementChild;
+    setText(label, done ? "Copied" : "Select and copy by hand");
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => setText(label, "Copy"), COPIED_MS);
+  };
+
+  #showEvidence(finding) {
+    const entries = Object.entries(finding.evidence ?? {}).map(([key, value]) => evidence(key, value));
+    if (finding.cause) entries.unshift({ label: "cause", value: String(finding.cause) });
+    this.#evidence.replaceChildren(...entries.map(({ label, value }) =>
+      h("div", {}, h("dt", {}, label), h("dd", value === null ? { title: "not measured" } : {}, value ?? "–"))));
+  }
+
+  #showGain(gain) {
+    this.#gain.hidden = !gain;
+    if (!gain) return;
+    const promise = `up to ${number(gain.speedup)}× faster`;
+    const share = percent(gain.share_of_step);
+    const saves = share === null ? "" : `, ${share} % of the time saved`;
+    this.#gain.replaceChildren(h("strong", {}, promise), saves, h("span", { class: "basis" }, String(gain.basis ?? "")));
+  }
+}
+
+function placeOf({ location, ranks, first_step: first, last_step: last }) {
+  const parts = [];
+  if (location) parts.push(String(location));
+  if (ranks?.length > 0 && (ranks.length > 1 || ranks[0] !== 0)) parts.push(`rank ${ranks.join(", ")}`);
+  if (Number.isFinite(first)) parts.push(first === last || !Number.isFinite(last) ? `step ${count(first)}` : `steps ${count(first)}–${count(last)}`);
+  return parts.join(" · ");
+}

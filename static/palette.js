@@ -1,0 +1,38 @@
+/** Colours: Okabe and Ito's, which stay apart for colour-blind eyes, each with a dash of its own. */
+
+const OKABE_ITO = {
+  orange: "#e69f00", sky: "#56b4e9", green: "#009e73", yellow: "#f0e442",
+  blue: "#0072b2", vermillion: "#d55e00", purple: "#cc79a7",
+};
+
+// Blue and purple are lightened on dark ground: as drawn by Okabe and Ito they fall below 3:1 there.
+const ON_DARK = { blue: "#3f9bd8", green: "#1db78c", vermillion: "#ea7a2b" };
+
+const PHASES = {
+  data: "orange", h2d: "yellow", forward: "sky", backward: "blue", optimizer: "green",
+  comm: "purple", checkpoint: "vermillion",
+};
+const LINES = ["blue", "vermillion", "green", "purple", "orange", "sky"];
+const DASHES = ["solid", "5px,3px", "1.5px,2.5px", "8px,3px,2px,3px", "solid", "5px,3px"];
+
+/** The colour of a phase in `theme` ("light" or "dark"); `eval` and `other` are greys. */
+export function phaseColour(phase, theme) {
+  if (PHASES[phase] !== undefined) return shade(PHASES[phase], theme);
+  if (phase === "eval") return theme === "dark" ? "#e6e9ee" : "#3b4048";
+  return theme === "dark" ? "#6d7683" : "#a9afb8";
+}
+
+/** Colour and dash of the line number `index` in its chart. */
+export function lineStyle(index, theme) {
+  return { colour: shade(LINES[index % LINES.length], theme), dash: DASHES[index % DASHES.length] };
+}
+
+/** `#rrggbb` with an opacity, as CSS and Plotly both take it. */
+export function faded(colour, opacity) {
+  const [r, g, b] = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+  return `rgba(${r},${g},${b},${opacity})`;
+}
+
+function shade(name, theme) {
+  return (theme === "dark" && ON_DARK[name]) || OKABE_ITO[name];
+}

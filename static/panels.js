@@ -1,0 +1,50 @@
+/** Which charts there are, in which order, and which of the schema's metrics each shows. */
+
+/** Charts: `id` is the schema's panel; kind "lines", "stack" or "choose" (one unit at a time). */
+export const PANELS = [
+  { id: "ribbon", title: "Where a step's time goes", kind: "stack", unit: "ms" },
+  { id: "throughput", title: "Throughput", kind: "choose", unit: "1/s" },
+  { id: "data", title: "Waiting for data", kind: "lines", unit: "share", most: 1 },
+  { id: "step", title: "Step time", kind: "lines", unit: "ms" },
+  { id: "memory", title: "Memory", kind: "lines", unit: "MB" },
+  { id: "cpu", title: "CPU", kind: "lines", unit: "cores", also: ["cpu_usable"] },
+  { id: "loss", title: "Loss", kind: "lines", unit: "", floating: true },
+  { id: "gpu", title: "GPU utilisation", kind: "lines", unit: "%", most: 100, gpu: true },
+  { id: "gpu_memory", title: "GPU memory", kind: "lines", unit: "MB", gpu: true },
+];
+
+const SHORT = {
+  steps_per_s: "steps", samples_per_s: "samples", tokens_per_s: "tokens", data_share: "share of time",
+  step_p50_ms: "p50", step_p95_ms: "p95", step_p99_ms: "p99", run_loss: "loss",
+  rss_mb: "main process", tree_pss_mb: "process tree", memory_limit_mb: "limit",
+  main_cpu: "main process", workers_cpu: "workers", cpu_used: "everything", cpu_usable: "usable",
+  gpu_util: "busy", gpu_memory_used_mb: "in use", gpu_memory_total_mb: "installed",
+};
+const LIMITS = new Set(["memory_limit_mb", "cpu_usable", "gpu_memory_total_mb"]);
+const STREAMS = new Set(["run", "proc", "host", "gpu"]);
+const MAX_STREAMS = 8; // of one kind in one chart: ranks, hosts or devices
+
+/** The panel's series `{key, origin, label, limit, phase, combine}` in the run's schema, in its order. */
+export function metricsOf(panel, schema) {
+  const all = schema?.metrics ?? [];
+  const shown = all.filter((m) => (m.panel === panel.id || panel.also?.includes(m.key)) && STREAMS.has(m.origin));
+  return shown.map((m) => ({
+    key: m.key, origin: m.origin, label: SHORT[m.key] ?? m.title, limit: LIMITS.has(m.key),
+    phase: panel.kind === "stack" ? m.title : null, combine: m.buckets,
+  }));
+}
+
+/** Streams of an origin among `names`: "proc" → ["proc/0", "proc/1"], in natural order, bounded. */
+export function streamsOf(origin, names) {
+  const found = names.filter((name) => name === origin || name.startsWith(`${origin}/`));
+  return found.sort((a, b) => a.localeCompare(b, "en", { numeric: true })).slice(0, MAX_STREAMS);
+}
+
+/** Keys that the charts need, per origin: what is asked of the hub and nothing more. */
+export function keysByOrigin(schema) {
+  const keys = {};
+  for (const panel of PANELS) {
+    for (const metric of metricsOf(panel, schema)) (keys[metric.origin] ??= new Set()).add(metric.key);
+  }
+  return Object.fromEntries(Object.entries(keys).map(([origin, set]) => [origin, [...set]]));
+}

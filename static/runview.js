@@ -1,0 +1,124 @@
+/** The page of one run: takes what the feed brings to everything that shows it. */
+
+import { Banner } from "./banner.js";
+import { Charts } from "./charts.js";
+import { h } from "./dom.js";
+import { Feed } from "./feed.js";
+import { Findings } from "./findings.js";
+import { History } from "./history.js";
+import { HubClock } from "./hubclock.js";
+import { TimeRange } from "./range.js";
+import { Track } from "./series.js";
+import { Strip } from "./strip.js";
+import { showTab, tabOf } from "./tab.js";
+import { Tiles } from "./tiles.js";
+import { Verdict } from "./verdict.js";
+
+const MAX_TRACKS = 64; // streams of one run that the page keeps
+
+export class RunView {
+  element = h("div", { class: "run" });
+  #schema = null;
+  #tracks = new Map();
+  #now = 0;
+  #range = new TimeRange();
+  #clock = new HubClock();
+  #banner = new Banner();
+  #strip = new Strip(this.#clock);
+  #verdict = new Verdict();
+  #findings = new Findings();
+  #tiles = new Tiles();
+  #charts;
+  #history;
+  #feed;
+  #loading = false;
+
+  constructor(run, theme) {
+    const known = () => ({ schema: this.#schema, streams: [...this.#tracks.keys()], now: this.#now });
+    this.#charts = new Charts({ schema: () => this.#schema, tracks: this.#tracks, range: this.#range, theme });
+    this.#history = new History({
+      run, range: this.#range, tracks: this.#tracks, known, onLoaded: () => this.#charts.invalidate(true),
+    });
+    this.#feed = new Feed(run, {
+      snapshot: this.#snapshot, update: this.#update, gap: this.#gap,
+      connection: (connection) => { this.#strip.connection(connection); this.#banner.connection(connection); },
+      failure: (error) => this.#banner.failure(error),
+    });
+    const side = h("div", { class: "side" }, this.#findings.element);
+    this.element.append(this.#banner.element, this.#verdict.element, this.#tiles.element, side, this.#charts.element);
+  }
+
+  /** What stands in the page's top line while this run is shown. */
+  get strip() {
+    return this.#strip.element;
+  }
+
+  connect() {
+    for (const part of [this.#banner, this.#strip, this.#charts, this.#history, this.#feed]) part.connect();
+  }
+
+  disconnect() {
+    for (const part of [this.#feed, this.#history, this.#charts, this.#findings, this.#strip, this.#banner]) part.disconnect();
+  }
+
+  /** What keys do on this page. */
+  get actions() {
+    return {
+      l: () => this.#range.follow(), "+": () => this.#range.zoom(0.5), "=": () => this.#range.zoom(0.5),
+      "-": () => this.#range.zoom(2), ArrowLeft: () => this.#range.move(-0.25), ArrowRight: () => this.#range.move(0.25),
+      j: () => this.#findings.step(1), k: () => this.#findings.step(-1), c: () => this.#findings.copyFix(),
+    };
+  }
+
+  #snapshot = (snapshot, hubUnixS) => {
+    this.#clock.note(hubUnixS);
+    this.#schema = snapshot.meta?.schema ?? snapshot.schema ?? null;
+    for (const name of streamNames(snapshot)) this.#track(name);
+    this.#history.request(0);
+  };
+
+  #update = (update) => {
+    this.#clock.note(update.data_unix_s);
+    this.#append(update.rows ?? {});
+    for (const part of [this.#strip, this.#verdict, this.#banner, this.#findings]) {
+      part.update(part === this.#verdict ? update.verdict : update);
+    }
+    this.#tiles.update(update.tiles);
+    showTab(tabOf(update));
+    this.#charts.hasGpu(Boolean(update.tiles?.gpu) || [...this.#tracks.keys()].some((name) => name.startsWith("gpu/")));
+    this.#now = Math.max(this.#now, update.now_s ?? 0);
+    this.#range.advance(this.#now);
+    this.#history.ensure();
+    this.#charts.invalidate();
+    this.#loadCharts();
+  };
+
+  #gap = () => {
+    for (const track of this.#tracks.values()) track.cut();
+    this.#history.request();
+  };
+
+  #append(rows) {
+    for (const [name, columns] of Object.entries(rows)) this.#track(name)?.append(columns);
+  }
+
+  #track(name) {
+    if (!this.#tracks.has(name) && this.#tracks.size < MAX_TRACKS && !name.startsWith("rank/")) this.#tracks.set(name, new Track());
+    return this.#tracks.get(name);
+  }
+
+  // Two frames later the tiles have been painted; only then may 5 MB of chart library come down.
+  #loadCharts() {
+    if (this.#loading) return;
+    this.#loading = true;
+    requestAnimationFrame(() => requestAnimationFrame(() => this.#charts.load()));
+    if (document.hidden) this.#charts.load();
+  }
+}
+
+/** Streams that the run has. A hub that does not list them still says how many ranks and which hosts. */
+function streamNames({ streams, world_size: ranks = 1, meta = {} }) {
+  if (streams) return Object.keys(streams);
+  const hosts = Array.isArray(meta.hosts) ? meta.hosts : Object.keys(meta.hosts ?? {});
+  return ["run", ...Array.from({ length: ranks }, (_, rank) => `proc/${rank}`), ...hosts.map((host) => `host/${host}`)];
+}

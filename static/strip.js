@@ -1,0 +1,71 @@
+/** The line at the top: which run, how far, how fresh, and whether we hear of it. */
+
+import { h, setText, setValue } from "./dom.js";
+import { age, count } from "./format.js";
+import { STALE_S } from "./hubclock.js";
+import { isLive, statusOf } from "./status.js";
+
+const TICK_MS = 500;
+const CONNECTIONS = { connecting: "connecting", open: "connected", waiting: "no connection", refused: "refused", closed: "closed" };
+
+export class Strip {
+  element = h("div", { class: "strip-run" });
+  #clock;
+  #name = h("h1");
+  #id = h("span", { class: "run-id" });
+  #status = h("span", { class: "status" });
+  #step = h("span", { class: "number" });
+  #epoch = h("span", { class: "number" });
+  #age = h("span", { class: "number" });
+  #ageBox = h("span", { class: "fact age" }, h("span", { class: "label" }, "data age"), this.#age);
+  #link = h("span", { class: "link" });
+  #update = {};
+  #timer = null;
+
+  /** `clock`: a HubClock. */
+  constructor(clock) {
+    this.#clock = clock;
+    const fact = (label, value) => h("span", { class: "fact" }, h("span", { class: "label" }, label), value);
+    this.element.append(
+      h("div", { class: "who" }, this.#name, this.#id), this.#status,
+      fact("step", this.#step), fact("epoch", this.#epoch), this.#ageBox, this.#link);
+    setText(this.#name, "…");
+    this.connection({ state: "connecting" });
+  }
+
+  connect() {
+    this.#timer = setInterval(this.#tick, TICK_MS);
+  }
+
+  disconnect() {
+    clearInterval(this.#timer);
+  }
+
+  connection({ state }) {
+    setText(this.#link, CONNECTIONS[state] ?? state);
+    this.#link.dataset.state = state;
+  }
+
+  update(update) {
+    this.#update = update;
+    const { word, tone } = statusOf(update.status);
+    setText(this.#name, String(update.name ?? update.run ?? ""));
+    setText(this.#id, String(update.run ?? ""));
+    this.#id.title = String(update.run ?? "");
+    setText(this.#status, word);
+    this.#status.dataset.tone = tone;
+    setValue(this.#step, count(update.steps));
+    setValue(this.#epoch, count(update.epoch));
+    this.#tick();
+  }
+
+  #tick = () => {
+    const { status, data_unix_s: dataUnixS } = this.#update;
+    const seconds = this.#clock.age(dataUnixS);
+    const stale = isLive(status) && seconds !== null && seconds > STALE_S;
+    setValue(this.#age, age(seconds));
+    this.#ageBox.classList.toggle("stale", stale);
+    this.#ageBox.hidden = !isLive(status) && status !== undefined;
+    document.body.classList.toggle("is-stale", stale);
+  };
+}

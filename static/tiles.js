@@ -1,0 +1,71 @@
+/** The newest numbers, large. */
+
+import { h, setText, setValue } from "./dom.js";
+import { finite, number, quantity, withUnit } from "./format.js";
+
+const RATE = (key) => (tiles) => ({ ...quantity(finite(tiles[key]), ""), unit: "" });
+const TIME = (key) => (tiles) => quantity(finite(tiles[key]), "ms");
+
+/** id, label and what is shown: `{text, unit, note}`; text null is "not measured". */
+const TILES = [
+  ["steps_per_s", "steps/s", RATE("steps_per_s")],
+  ["samples_per_s", "samples/s", RATE("samples_per_s")],
+  ["tokens_per_s", "tokens/s", RATE("tokens_per_s")],
+  ["data_share", "waiting for data", (tiles) => quantity(finite(tiles.data_share), "share")],
+  ["step_p50_ms", "step p50", TIME("step_p50_ms")],
+  ["step_p95_ms", "step p95", TIME("step_p95_ms")],
+  ["step_p99_ms", "step p99", TIME("step_p99_ms")],
+  ["loss", "loss", (tiles) => ({ text: number(tiles.loss ?? null), unit: "" })],
+  ["memory", "memory", memory],
+  ["cpu", "CPU", cpu],
+  ["gpu", "GPU", gpu],
+];
+
+export class Tiles {
+  element = h("section", { class: "tiles", "aria-labelledby": "tiles-title" });
+  #parts = new Map();
+
+  constructor() {
+    const list = h("dl");
+    for (const [id, label] of TILES) {
+      const [text, unit, note] = [h("span", { class: "number" }), h("span", { class: "unit" }), h("span", { class: "note" })];
+      this.#parts.set(id, { text, unit, note });
+      list.append(h("div", { class: "tile", "data-tile": id }, h("dt", {}, label), h("dd", {}, text, unit, note)));
+    }
+    this.element.append(h("h2", { id: "tiles-title", class: "offscreen" }, "Now"), list);
+    this.update({});
+  }
+
+  update(tiles) {
+    for (const [id, , of] of TILES) {
+      const { text, unit, note } = of(tiles ?? {});
+      const parts = this.#parts.get(id);
+      setValue(parts.text, text);
+      setText(parts.unit, text === null ? "" : unit ?? "");
+      setText(parts.note, note ?? "");
+    }
+  }
+}
+
+function memory({ rss_mb: rss = null, tree_pss_mb: tree = null, memory_limit_mb: limit = null }) {
+  const note = limit === null ? "" : `of ${withUnit(limit, "MB")}`;
+  return { ...quantity(tree ?? rss, "MB"), note };
+}
+
+function cpu({ main_cpu: main = null, workers_cpu: workers = null, cpu_used: used = null, cpu_usable: usable = null }) {
+  const own = main === null ? null : main + (workers ?? 0);
+  const cores = (value) => quantity(value, "cores").text;
+  const others = used === null || own === null ? "" : ` · all ${cores(used)}`;
+  return { text: cores(own ?? used), unit: usable === null ? "cores" : `of ${number(usable)}`, note: own === null ? "" : `main ${cores(main)}${others}` };
+}
+
+function gpu({ gpu: devices = undefined }) {
+  if (devices === undefined) return { text: null };
+  if (devices === null || devices.length === 0) return { text: "no GPU", unit: "" };
+  const busy = devices.map((device) => finite(device.gpu_util ?? device.util)).filter((value) => value !== null);
+  const text = busy.length === 0 ? null : number(busy.reduce((a, b) => a + b, 0) / busy.length);
+  const used = finite(devices[0].gpu_memory_used_mb);
+  const total = finite(devices[0].gpu_memory_total_mb);
+  const note = used === null ? "" : `${withUnit(used, "MB")} of ${withUnit(total, "MB") ?? "–"}`;
+  return { text, unit: devices.length > 1 ? `% of ${devices.length}` : "%", note };
+}

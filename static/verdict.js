@@ -1,0 +1,35 @@
+/** The one sentence that says how the run is, with a sign for its tone. */
+
+import { h, setText } from "./dom.js";
+import { icon } from "./icons.js";
+
+const TONES = {
+  ok: ["ok", "Well"], warn: ["warning", "Warning"], bad: ["critical", "Trouble"], unknown: ["unknown", "Not known yet"],
+};
+
+export class Verdict {
+  element = h("section", { class: "verdict", "aria-labelledby": "verdict-title" });
+  #sign = h("span", { class: "sign" });
+  #text = h("p");
+  #spoken = h("div", { class: "offscreen", "aria-live": "polite" });
+  #key = null;
+
+  constructor() {
+    this.element.append(h("h2", { id: "verdict-title", class: "offscreen" }, "Verdict"), this.#sign, this.#text, this.#spoken);
+    this.update({ tone: "unknown", text: "Looking…", key: null });
+  }
+
+  /** `verdict`: `{key, text, tone}`. Spoken again only when it says something else, not at every digit. */
+  update(verdict) {
+    const tone = TONES[verdict?.tone] === undefined ? "unknown" : verdict.tone;
+    const text = String(verdict?.text ?? "No verdict yet.");
+    if (this.element.dataset.tone !== tone) {
+      this.element.dataset.tone = tone;
+      this.#sign.replaceChildren(icon(TONES[tone][0]), h("span", { class: "offscreen" }, `${TONES[tone][1]}:`));
+    }
+    setText(this.#text, text);
+    const key = `${tone} ${verdict?.key}`;
+    if (key !== this.#key && verdict?.key !== null) setText(this.#spoken, text);
+    this.#key = key;
+  }
+}
