@@ -1,0 +1,121 @@
+"""REST reads. Every answer is JSON, errors too: `{"error": "what is wrong"}` with 400, 403, 404 or 413.
+
+| path | answer |
+| --- | --- |
+| `api/runs` | `{"runs": […]}`, newest first |
+| `api/runs/RUN` | the run's present state, with `meta` (the schema is in it) and `facts` |
+| `api/runs/RUN/report` | the report of the contract |
+| `api/runs/RUN/series?stream=&keys=a,b&from=&to=&points=` | min, max, mean of each key, at most `points` |
+| `api/runs/RUN/events?after=&limit=` | `{"events": […]}` with `id` above `after`, oldest first |
+
+`from` and `to` are seconds since the run began; either may be left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from flask import Blueprint, Response, request
+from werkzeug.exceptions import BadRequest, NotFound
+
+from .encode import dumps
+from .source import Source
+
+#: Most points of one series, and what is sent when nobody says.
+MAX_POINTS, POINTS = 2_000, 600
+#: Most keys of one request.
+MAX_KEYS = 64
+#: Most events of one answer, and what is sent when nobody says.
+MAX_EVENTS, EVENTS = 1_000, 200
+#: Times beyond this many seconds (30,000 years) are a mistake.
+_MAX_TIME_S = 1e12
+
+_STREAM = re.compile(r"[a-z]{1,8}(/[A-Za-z0-9._-]{1,128}){0,2}\Z")
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,63}\Z")
+
+
+def blueprint(source: Source) -> Blueprint:
+    """The routes below `/api`."""
+    routes = Blueprint("api", __name__, url_prefix="/api")
+
+    @routes.get("/runs")
+    def runs() -> Response:
+        return reply({"runs": source.runs()})
+
+    @routes.get("/runs/<run>")
+    def run(run: str) -> Response:
+        state = source.snapshot(run)
+        if state is None:
+            raise NotFound(f"no run is called {run!r}; see api/runs")
+        with source.store(run) as store:
+            return reply({**state, "meta": store.meta(), "facts": store.facts()})
+
+    @routes.get("/runs/<run>/report")
+    def report(run: str) -> Response:
+        return reply(source.report(run))
+
+    @routes.get("/runs/<run>/series")
+    def series(run: str) -> Response:
+        stream, keys = _stream(), _keys()
+        first, last = _time("from"), _time("to")
+        points = _whole("points", POINTS, 1, MAX_POINTS)
+        if first is not None and last is not None and first > last:
+            raise BadRequest("from lies after to")
+        with source.store(run) as store:
+            if stream not in store.streams():
+                raise NotFound(f"the run has no stream {stream!r}")
+            return reply(store.series(stream, keys, first, last, points))
+
+    @routes.get("/runs/<run>/events")
+    def events(run: str) -> Response:
+        after = _whole("after", 0, 0, 2**53)
+        limit = _whole("limit", EVENTS, 1, MAX_EVENTS)
+        with source.store(run) as store:
+            return reply({"events": store.events(after=after, limit=limit)})
+
+    return routes
+
+
+def reply(value: Any, status: int = 200) -> Response:
+    """A JSON answer."""
+    return Response(dumps(value), status, mimetype="application/json")
+
+
+def _stream() -> str:
+    stream = request.args.get("stream", "run")
+    if not _STREAM.match(stream):
+        raise BadRequest("stream is a name like run, rank/0, host/NAME")
+    return stream
+
+
+def _keys() -> list[str]:
+    keys = [key for key in request.args.get("keys", "").split(",") if key]
+    if not 1 <= len(keys) <= MAX_KEYS:
+        raise BadRequest(f"keys are 1 to {MAX_KEYS} metric names, separated by commas")
+    if not all(map(_KEY.match, keys)):
+        raise BadRequest("a key is made of letters, digits, '_', '.', '/' and '-'")
+    return list(dict.fromkeys(keys))
+
+
+def _time(name: str) -> float | None:
+    text = request.args.get(name, "")
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not abs(seconds) <= _MAX_TIME_S:
+        raise BadRequest(f"{name} is a time in seconds since the run began")
+    return seconds
+
+
+def _whole(name: str, default: int, least: int, most: int) -> int:
+    text = request.args.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most):
+        raise BadRequest(f"{name} is a whole number from {least} to {most}")
+    return int(text)

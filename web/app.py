@@ -1,0 +1,119 @@
+"""create_app: puts the doors together. Nothing here is global, so two hubs can live in one process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import flask
+import flask_socketio
+from werkzeug.exceptions import HTTPException
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from . import api, assets, metrics, pages
+from .auth import Access, Refusals, Tokens
+from .guard import Guard, HostGuard
+from .ingest import Ingest
+from .live import Live, open_sockets
+from .source import NoSuchRunError, Pipeline, Source
+
+_log = logging.getLogger("monitor.web")
+
+#: Longest body of any HTTP request, in bytes. Nothing here takes one.
+MAX_BODY = 16 * 1024
+#: Where `doors_of` finds them.
+_EXTENSION = "torchvitals"
+
+
+@dataclass(frozen=True)
+class Doors:
+    """The open doors of one app.
+
+    Attributes:
+        live: the browsers'.
+        ingest: the agents'.
+        sockets: the Socket.IO server.
+    """
+
+    live: Live
+    ingest: Ingest
+    sockets: flask_socketio.SocketIO
+
+    @property
+    def busy(self) -> bool:
+        """Whether anybody is connected: an agent (a live run has one) or a viewer."""
+        return bool(self.live.viewers or self.ingest.agents)
+
+
+def create_app(
+    pipeline: Pipeline,
+    *,
+    run_dir: Path,
+    tokens: Tokens,
+    allowed_hosts: Iterable[str] = (),
+    allowed_origins: Iterable[str] = (),
+    own_address: bool = False,
+    proxy: bool = False,
+) -> flask.Flask:
+    """The hub as a WSGI application. Takes over `pipeline.publish`.
+
+    Args:
+        pipeline: takes batches; see `monitor.pipeline`.
+        run_dir: the folder that keeps the runs.
+        tokens: viewer's and agents'.
+        allowed_hosts: names it answers to besides localhost, 127.0.0.1 and [::1].
+        allowed_origins: origins that may connect besides its own page's ("https://host:port").
+        own_address: also answer to the address that a request arrived at; for a hub on all interfaces.
+        proxy: believe X-Forwarded-For, -Proto, -Host and -Prefix of one proxy.
+    """
+    access = Access(
+        tokens,
+        frozenset(host.lower() for host in allowed_hosts),
+        frozenset(origin.lower().rstrip("/") for origin in allowed_origins),
+        own_address,
+    )
+    refusals, source = Refusals(), Source(pipeline, run_dir)
+    app = flask.Flask("monitor.web", static_folder=None, template_folder=str(assets.folder("templates")))
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    live, ingest = Live(access, refusals, source), Ingest(access, refusals, pipeline)
+    sockets = open_sockets(app, (live, ingest), access.allows_origin)
+    app.register_blueprint(pages.blueprint(access, refusals))
+    app.register_blueprint(api.blueprint(source))
+    app.register_blueprint(metrics.blueprint(source, live, ingest))
+    app.register_error_handler(Exception, _failed)
+    live.attach(sockets.server.manager)
+    pipeline.publish = live.publisher.publish
+    app.extensions[_EXTENSION] = Doors(live, ingest, sockets)
+    app.wsgi_app = _guarded(app.wsgi_app, access, refusals, proxy)  # type: ignore[method-assign]
+    return app
+
+
+def doors_of(app: flask.Flask) -> Doors:
+    """The doors of an app that `create_app` made."""
+    doors: Doors = app.extensions[_EXTENSION]
+    return doors
+
+
+def _guarded(inner: Any, access: Access, refusals: Refusals, proxy: bool) -> Any:
+    guard: Any = Guard(inner, access, refusals)
+    if not proxy:
+        return guard
+    # The Host as it arrived is checked too: a page can forge X-Forwarded-Host, but not Host.
+    return HostGuard(ProxyFix(guard, x_for=1, x_proto=1, x_host=1, x_prefix=1), access, refusals)
+
+
+def _failed(error: Exception) -> flask.Response:
+    """Every error as JSON."""
+    if isinstance(error, HTTPException):
+        answer = api.reply({"error": error.description or error.name}, error.code or 500)
+        for name, value in error.get_headers():
+            if name == "Allow":
+                answer.headers[name] = value
+        return answer
+    if isinstance(error, NoSuchRunError):
+        return api.reply({"error": f"no run is called {error.args[0]!r}; see api/runs"}, 404)
+    _log.error("%s %s failed", flask.request.method, flask.request.path, exc_info=error)
+    return api.reply({"error": "the hub failed at this; its log says why"}, 500)

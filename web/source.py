@@ -1,0 +1,83 @@
+"""What the doors show: runs of one folder, live ones through the pipeline, all through their stores.
+
+The only place where a run's name from outside meets the file system, and it is never made into a
+path: it is looked for among the names that the folder has.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from monitor.batch import Batch
+from monitor.store import Store
+
+
+class NoSuchRunError(LookupError):
+    """The folder of runs has none of that name."""
+
+
+class Pipeline(Protocol):
+    """What the doors need of `monitor.pipeline.Pipeline`."""
+
+    publish: Any
+
+    def take(self, batch: Batch) -> None:
+        """Store, diagnose, alert, publish."""
+
+    def last_seq(self, run: str, host: str) -> int:
+        """Number of the last batch stored of this run and host; 0 when there is none."""
+
+    def snapshot(self, run: str) -> dict[str, Any] | None:
+        """A run's present state; None when there is no such run."""
+
+
+class Source:
+    """Reads for pages and scripts.
+
+    Args:
+        pipeline: knows the runs that are live.
+        run_dir: the folder that keeps all of them.
+    """
+
+    def __init__(self, pipeline: Pipeline, run_dir: Path) -> None:
+        self._pipeline, self._run_dir = pipeline, run_dir
+
+    def folder(self, run: str) -> Path:
+        """The folder of `run`. Raises NoSuchRunError."""
+        try:
+            with os.scandir(self._run_dir) as entries:
+                for entry in entries:
+                    if entry.name == run and entry.is_dir():
+                        return Path(entry.path)
+        except FileNotFoundError:
+            pass
+        raise NoSuchRunError(run)
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The list of runs, newest first."""
+        from monitor import runs
+
+        return runs.summaries(self._run_dir)
+
+    def snapshot(self, run: str) -> dict[str, Any] | None:
+        """A run's present state, as an update; None when there is no such run."""
+        try:
+            return self._pipeline.snapshot(self.folder(run).name)
+        except NoSuchRunError:
+            return None
+
+    def report(self, run: str) -> dict[str, Any]:
+        """A run's report. Raises NoSuchRunError, StoreError."""
+        from monitor import report
+
+        return report.build(self.folder(run))
+
+    @contextmanager
+    def store(self, run: str) -> Iterator[Store]:
+        """A run's store, opened for reading. Raises NoSuchRunError, StoreError."""
+        with closing(Store(self.folder(run) / "store.sqlite")) as store:
+            yield store
