@@ -19,8 +19,8 @@ _log = logging.getLogger("monitor.web")
 
 #: Types by ending. Named here because the system's own table may lack or distort them.
 TYPES = {
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript",
+    ".css": "text/css",
     ".svg": "image/svg+xml",
     ".png": "image/png",
     ".woff2": "font/woff2",

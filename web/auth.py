@@ -139,9 +139,10 @@ def bearer(environ: Environ) -> str | None:
 def query_token(environ: Environ) -> str | None:
     """The token of the query string."""
     try:
-        return parse_qs(environ.get("QUERY_STRING", ""), max_num_fields=100).get("token", [None])[0]
+        given = parse_qs(str(environ.get("QUERY_STRING", "")), max_num_fields=100).get("token")
     except ValueError:
         return None
+    return given[0] if given else None
 
 
 def cookie_name(environ: Environ) -> str:

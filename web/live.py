@@ -152,19 +152,15 @@ class Live(flask_socketio.Namespace):  # type: ignore[misc]
         """Watch a run, or the list."""
         wish = args[0] if args and isinstance(args[0], dict) else {}
         sid = flask.request.sid  # type: ignore[attr-defined]
-        run = wish.get("run")
         if sid not in self._sids:
             return {"error": "connect first"}
-        if wish.get("runs") is True:
-            room = LIST
-        elif isinstance(run, str) and len(run) <= 128:
-            room = run
-        else:
+        run = LIST if wish.get("runs") is True else wish.get("run")
+        if not isinstance(run, str):
             return {"error": 'watch takes {"run": id} or {"runs": true}'}
-        if room != LIST and not self._known(room):
-            return {"error": f"no run is called {run!r}; see api/runs"}
-        if self.publisher.enter(sid, room):
-            self._first(sid, room)
+        if wish.get("runs") is not True and not self._known(run):
+            return {"error": f"no run is called {run[:128]!r}; see api/runs"}
+        if self.publisher.enter(sid, run):
+            self._first(sid, run)
         return {"ok": True}
 
     def _known(self, run: str) -> bool:

@@ -91,10 +91,11 @@ def _check_bind(host: str, allowed: bool) -> None:
 
 def _claims(runs: Path) -> tuple[int | None, int | None]:
     """Gate and lock as the launcher takes them; the lock is None where another hub holds it."""
-    if state.fcntl is None:  # Windows has no such claims; two hubs of one folder do no harm but confuse
-        return None, -1
     note, lock_file = state.hub_files(runs)
-    return state.claim(note.with_suffix(".gate"), wait=True), state.claim(lock_file)
+    try:
+        return state.claim(note.with_suffix(".gate"), wait=True), state.claim(lock_file)
+    except OSError:  # no claims are to be had here (Windows); two hubs of one folder do no harm
+        return None, -1
 
 
 def _already(runs: Path, args: argparse.Namespace) -> int:

@@ -97,7 +97,9 @@ class Hub:
 
     def client(self, namespace: str, auth: dict[str, Any] | None = None, **kwargs: Any) -> socketio.Client:
         """A Socket.IO client that has entered `namespace`."""
-        client = socketio.Client(reconnection=False, handle_sigint=False)
+        # the library's own Origin is the hub's address, as a browser's on the hub's page would be
+        extra = {"origin": kwargs.pop("origin")} if "origin" in kwargs else {}
+        client = socketio.Client(reconnection=False, handle_sigint=False, websocket_extra_options=extra)
         self.clients.append(client)
         handlers = kwargs.pop("on", {})
         for event, handler in handlers.items():
