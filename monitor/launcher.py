@@ -94,9 +94,10 @@ def enter(options: Options, key: str, *, name: str, facts: Mapping[str, Any]) ->
     try:
         lock = state.claim(folder / f"{stem}.lock")
         note = folder / f"{stem}.json"
-        if lock is None:
-            return _joined(json.loads(note.read_text()))
-        return _begun(options, name, facts, note, lock)
+        place = _begun(options, name, facts, note, lock) if lock else _joined(json.loads(note.read_text()))
+        # The agent does not go while a process that lives has said that it will come.
+        (place.spool / f"pending-{os.getpid()}").touch()
+        return place
     finally:
         if gate is not None:
             os.close(gate)
@@ -107,6 +108,8 @@ def _joined(found: Mapping[str, Any]) -> Place:
 
 
 def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lock: int) -> Place:
+    if options.hub is None:
+        options.run_dir.mkdir(parents=True, exist_ok=True)
     run = new_run_id(name)
     spool = state.spool_dir(run)
     url = options.hub
@@ -115,6 +118,7 @@ def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lo
     settings = {
         "run": run,
         "name": name,
+        "note": str(note),
         "spool": str(spool),
         "run_dir": str(options.run_dir),
         "url": url,

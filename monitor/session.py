@@ -5,17 +5,16 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import socket
+import platform
 import sys
 import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from monitor import launcher, options
-from monitor.options import Options
-
 if TYPE_CHECKING:
+    from monitor.launcher import Place
+    from monitor.options import Options
     from monitor.probe.probe import Probe
 
 _current: Session | None = None
@@ -38,6 +37,8 @@ def attach(target: Any = None, **given: Any) -> Session:
         ValueError: an option's value makes no sense.
     """
     global _current
+    from monitor import options
+
     chosen = options.resolve(given)
     if options.switched_off():
         return Session()
@@ -61,7 +62,7 @@ class Session:
         url: dashboard address with its token; None without a dashboard.
     """
 
-    def __init__(self, place: launcher.Place | None = None, probe: Probe | None = None) -> None:
+    def __init__(self, place: Place | None = None, probe: Probe | None = None) -> None:
         self.run = place.run if place else None
         self.url = place.url if place else None
         self._place = place
@@ -133,6 +134,7 @@ class Session:
 
 
 def _begin(chosen: Options, modules: list[Any]) -> Session:
+    from monitor import launcher
     from monitor.probe.facts import environment
     from monitor.probe.probe import Probe
     from monitor.probe.recorder import Recorder
@@ -180,7 +182,7 @@ def _watch_end(session: Session) -> None:
     atexit.register(session._finish, code=None, reason="end of the script")
 
 
-def _agent_as_thread(place: launcher.Place) -> None:
+def _agent_as_thread(place: Place) -> None:
     """Where no process may be started, the agent runs here, and the page says so."""
     import threading
 
@@ -224,7 +226,7 @@ def _modules(target: Any) -> list[Any]:
 
 def host_name() -> str:
     """This host's name, in letters that a stream's name may have."""
-    name = socket.gethostname().split(".")[0]
+    name = platform.node().split(".")[0]
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:64].lstrip("-_") or "host"
 
 

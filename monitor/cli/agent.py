@@ -1,0 +1,115 @@
+"""`torchvitals agent`: one run on one host, followed to its end. Started by attach and run, not by people.
+
+Here the agent is handed its sink: the uplink to a hub, or the pipeline itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import monitor
+from monitor import launcher, state
+from monitor.agent.loop import Agent, Run
+from monitor.batch import Sink
+
+HELP = "follow one run (started by attach and run)"
+EXAMPLE = "  torchvitals agent --spool DIR"
+
+#: How long the last batches may take to reach the hub before they are left on disk.
+DRAIN_S = 60.0
+#: What of the settings is told of the run. Alert addresses hold secrets and are not among it.
+TOLD = ("name", "started_unix_s", "world_size", "config", "argv", "cwd", "python", "hub")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--spool", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--lock-fd", type=int, help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow the run; exit status 0."""
+    follow(args.spool, signals=True)
+    return 0
+
+
+def follow(spool: Path, *, signals: bool = False) -> None:
+    """Follow the run of `spool` until its ranks have ended and all is delivered.
+
+    Args:
+        spool: holds `run.json`, written by the launcher, and the ranks' tapes.
+        signals: whether SIGTERM asks for an end; only in a process of our own.
+    """
+    settings = json.loads((spool / "run.json").read_text())
+    about = {key: settings.get(key) for key in TOLD}
+    if not signals:
+        about["thread"] = True
+    plan = Run(settings["run"], settings["host"], settings["mono_base_ns"], about, monitor.__version__)
+    sink, finish = _sink(settings, spool)
+    agent = Agent(spool, plan, sink, sample_s=settings["sample_s"], gate=lambda: _gate(settings))
+    if signals:
+        signal.signal(signal.SIGTERM, lambda *_: agent.stop())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    agent.run()
+    if finish():
+        _forget(settings, spool)
+
+
+def _sink(settings: Mapping[str, Any], spool: Path) -> tuple[Sink, Any]:
+    """The sink, and what ends it: returns True when everything was delivered."""
+    runs = Path(settings["run_dir"])
+    if settings["hub"] is None and not settings["dashboard"]:
+        from monitor.alerts import Alerts
+        from monitor.pipeline import Pipeline
+
+        alerts = Alerts(settings["alerts"])
+        pipeline = Pipeline(runs, alert=alerts.take)
+
+        def finish() -> bool:
+            alerts.close()
+            return True
+
+        return pipeline, finish
+    from monitor.agent.uplink import Uplink
+
+    def connect() -> tuple[str, str]:
+        if settings["hub"] is not None:
+            return settings["hub"], settings.get("token") or ""
+        hub = launcher.ensure_hub(runs)
+        return hub.base, hub.ingest_token
+
+    uplink = Uplink(connect, settings["run"], settings["host"], spool / "batches.spool")
+
+    def drain() -> bool:
+        delivered = uplink.drain(DRAIN_S)
+        uplink.close()
+        return delivered
+
+    return uplink, drain
+
+
+@contextlib.contextmanager
+def _gate(settings: Mapping[str, Any]) -> Iterator[None]:
+    """While this is held no rank can join the run, so the agent may look a last time and go."""
+    gate = state.claim(Path(settings["note"]).with_suffix(".gate"), wait=True)
+    try:
+        yield
+    finally:
+        if gate is not None:
+            os.close(gate)
+
+
+def _forget(settings: Mapping[str, Any], spool: Path) -> None:
+    """Everything is stored: tapes, journals and the note of the run are needed no more."""
+    shutil.rmtree(spool, ignore_errors=True)
+    note = Path(settings["note"])
+    for path in (note, note.with_suffix(".lock")):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,152 @@
+"""`torchvitals run`: the script is the script's, whatever happens to it; and it is told of afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TRAIN = """
+import os, sys, time
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+data = TensorDataset(torch.randn(640, 8), torch.randn(640, 1))
+model = nn.Linear(8, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+for step, (x, y) in enumerate(DataLoader(data, batch_size=16)):
+    opt.zero_grad()
+    loss = (model(x) - y).pow(2).mean()
+    loss.backward()
+    opt.step()
+    print(step, f"{loss.item():.9f}")
+    if step == 20:
+        END
+print("weights", model.weight.detach().numpy().tobytes().hex(), sys.argv[1:], __name__, __file__)
+"""
+
+
+def script(tmp_path: Path, end: str = "pass") -> Path:
+    """A small training script that does `end` at its 21st step."""
+    path = tmp_path / "train.py"
+    path.write_text(TRAIN.replace("END", end))
+    return path
+
+
+def run(command: list[str], **kwargs: Any) -> subprocess.CompletedProcess[str]:
+    """Run to the end."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **kwargs)
+
+
+def monitored(path: Path, *args: str) -> list[str]:
+    """The command line with the monitor in front."""
+    return [sys.executable, "-m", "monitor", "run", "--no-dashboard", *args, str(path)]
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("pass", 0),
+        ("sys.exit(3)", 3),
+        ("raise ValueError('planted')", 1),
+        ("os.kill(os.getpid(), 15); time.sleep(9)", -15),
+        ("os.kill(os.getpid(), 9)", -9),
+        ("os._exit(7)", 7),
+    ],
+)
+def test_streams_and_status_are_the_scripts_own(tmp_path: Path, end: str, status: int) -> None:
+    """Same stdout, same exit status, same traceback, whatever ends the script."""
+    path = script(tmp_path, end)
+    bare = run([sys.executable, str(path)])
+    ours = run(monitored(path))
+    assert ours.stdout == bare.stdout
+    assert (ours.returncode, bare.returncode) == (status, status)
+    assert ours.stderr.startswith(bare.stderr)
+
+
+def test_arguments_reach_the_script_untouched(tmp_path: Path) -> None:
+    """What follows the script's name is the script's, even where it looks like an option of ours."""
+    path = script(tmp_path)
+    words = ["--json", "x", "--name=y", "-h"]
+    ours = run([*monitored(path), *words])
+    assert ours.stdout == run([sys.executable, str(path), *words]).stdout
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "number"),
+    [("pass", "finished", None), ("os.kill(os.getpid(), 9)", "killed", 9), ("1/0", "crashed", None)],
+)
+def test_the_report_tells_the_truth_about_the_end(
+    tmp_path: Path, end: str, status: str, number: int | None
+) -> None:
+    """Finished, killed or crashed: the report is there at once, with the signal and the last step."""
+    out = tmp_path / "report.json"
+    run(monitored(script(tmp_path, end), "--json", str(out)))
+    report = json.loads(out.read_text())
+    assert report["status"] == status
+    assert report["exit"]["signal"] == number
+    assert abs(report["steps"] - (40 if status == "finished" else 21)) <= 1
+
+
+def test_a_script_that_never_trains_is_reported_too(tmp_path: Path) -> None:
+    """It fails before the first step: crashed, no steps, nothing invented."""
+    path = tmp_path / "early.py"
+    path.write_text("raise SystemExit('no data')\n")
+    out = tmp_path / "report.json"
+    done = run(monitored(path, "--json", str(out)))
+    report = json.loads(out.read_text())
+    assert (done.returncode, report["status"], report["steps"]) == (1, "crashed", 0)
+    assert report["throughput"]["steps_per_s"] is None
+
+
+def test_a_signal_to_the_command_reaches_the_script(tmp_path: Path) -> None:
+    """SIGTERM and SIGINT sent to the command end the script as if sent to it."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        path = script(tmp_path, "print('here', flush=True); time.sleep(60)")
+        process = subprocess.Popen(
+            monitored(path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "here\n":
+                break
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert process.returncode == -number
+
+
+def test_nothing_of_ours_stays_behind(tmp_path: Path, own_state: Path) -> None:
+    """Without a dashboard the agent ends with the run and takes its spool along."""
+    run(monitored(script(tmp_path)))
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and list((own_state / "spool").iterdir()):
+        time.sleep(0.1)
+    assert list((own_state / "spool").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [(["nowhere.py"], "no such script"), (["--run-dir", "/proc/none", "train.py"], "monitoring is off")],
+)
+def test_a_mistake_gets_one_line(tmp_path: Path, args: list[str], said: str) -> None:
+    """No traceback; what is wrong and what to do."""
+    script(tmp_path)
+    done = run([sys.executable, "-m", "monitor", "run", *args], cwd=tmp_path)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_off_means_off(tmp_path: Path, own_state: Path) -> None:
+    """MONITOR=off runs the script and nothing else."""
+    done = run(monitored(script(tmp_path)), env={**os.environ, "MONITOR": "off"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not own_state.exists()
