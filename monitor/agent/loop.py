@@ -1,0 +1,216 @@
+"""The agent: follow, sample, watch, hand on; until every rank has ended and all is delivered."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from monitor.agent import exits, proc
+from monitor.agent.batcher import Batcher
+from monitor.agent.follow import Followed, Follower
+from monitor.agent.launched import Launched
+from monitor.agent.sampling import Sampling
+from monitor.agent.watchdog import Watchdog, end_event, unheard_event
+from monitor.batch import Batch, Sink
+
+POLL_S = 0.25
+BATCH_S = 0.5
+#: An agent that has found no rank for so long was started for nothing.
+START_S = 60.0
+#: After the last rank's end, for a next one to come: ranks need not begin or end together.
+LINGER_S = 0.5
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the agent is told of its run.
+
+    Attributes:
+        id: the run's id.
+        host: this host's name; letters, digits, '.', '_' and '-'.
+        base_ns: perf_counter_ns at which the run's time is 0.
+        about: the fields of the `run` event: name, started_unix_s, world_size, config, argv, …
+        version: our own.
+    """
+
+    id: str
+    host: str
+    base_ns: int
+    about: Mapping[str, Any] = field(default_factory=dict)
+    version: str = ""
+
+
+class Agent:
+    """Watches the ranks of one run on this host.
+
+    Args:
+        spool: where they write.
+        run: which run.
+        sink: takes the batches; where it has a `dropped` count, growth is told in an event.
+        sample_s: seconds between samples of host and GPU.
+        gate: entered before the agent ends: while it is held, no rank may join. A rank that joins
+            leaves a file `pending-PID` in the spool while it holds it, before it makes its tape.
+    """
+
+    def __init__(
+        self,
+        spool: Path,
+        run: Run,
+        sink: Sink,
+        *,
+        sample_s: float = 1.0,
+        gate: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        self._spool = spool
+        self._run = run
+        self._sink = sink
+        self._gate = gate
+        self._follower = Follower(spool, run.base_ns)
+        self._watchdog = Watchdog(spool)
+        self._launched = Launched(spool)
+        self._sampling = Sampling(run.host, sample_s)
+        self._batcher = Batcher(run.id, run.host)
+        self._facts: dict[str, Any] = {}
+        self._batched_s = self._busy_s = time.monotonic()
+        self._told_dropped = self._lost = 0
+        self._unheard: set[int] = set()
+        self._stopped = False
+
+    def run(self) -> None:
+        """Work until all ranks have ended, or `stop`. Everything is with the sink then."""
+        self._event("run", host=self._run.host, **self._run.about)
+        self._sampling.start()
+        self._hand_on()
+        while not (self._stopped or self._may_end()):
+            self._watchdog.wait(POLL_S)
+            self.tick()
+        self.tick()
+        if not self._stopped:
+            self._event("run_end")
+        self._hand_on()
+        self._sampling.stop()
+        self._follower.close()
+
+    def stop(self) -> None:
+        """Ask `run` to come to an end soon, from a signal handler or another thread."""
+        self._stopped = True
+
+    def tick(self) -> None:
+        """One round: new ranks, new rows, deaths, samples, and a batch when one is due."""
+        for tape in self._follower.scan():
+            self._watchdog.watch(tape)
+            self._sampling.watch(tape)
+        urgent = self._hear_launcher()
+        for tape in self._follower.tapes:
+            if not tape.ended:
+                self._busy_s = time.monotonic()
+                urgent |= self._follow(tape)
+        urgent |= self._never_trained()
+        self._take_samples()
+        if urgent or time.monotonic() - self._batched_s >= BATCH_S:
+            self._hand_on()
+
+    def _follow(self, tape: Followed) -> bool:
+        """Read one rank. Returns whether something cannot wait."""
+        # Asked before reading: what the process wrote before it died is then certainly read.
+        gone = self._watchdog.gone(tape, self._sampling.oom_killed_lately)
+        self._read(tape)
+        how = self._watchdog.how(tape) if gone else None
+        if how is None:
+            return False
+        oom_kill = self._watchdog.forget(tape)
+        children = self._sampling.children_of(tape.rank)
+        self._batcher.event({"t_s": self._now_s(), **end_event(tape, how, oom_kill, children)})
+        self._sampling.forget(tape)
+        tape.ended = True
+        return True
+
+    def _never_trained(self) -> bool:
+        """Tell of scripts that ended before a first step. Returns whether there was one."""
+        ended = self._launched.ended({tape.rank for tape in self._follower.tapes})
+        for event in ended:
+            self._batcher.event({"t_s": self._now_s(), **event})
+        return bool(ended)
+
+    def _read(self, tape: Followed) -> None:
+        while True:
+            blocks, events = self._follower.poll(tape)
+            for block in blocks:
+                self._batcher.block(block)
+            for event in events:
+                self._batcher.event(event)
+            if not (blocks or events):
+                return
+            if self._batcher.full:
+                self._hand_on()
+
+    def _take_samples(self) -> None:
+        samples, events = self._sampling.take()
+        for sample in samples:
+            self._batcher.sample(sample.stream, self._follower.seconds(sample.mono_ns), sample.values)
+        for event in events:
+            self._batcher.event({"t_s": self._now_s(), **event})
+        if samples and (facts := self._sampling.facts()) != self._facts:
+            self._facts = facts
+            self._event("agent", pid=os.getpid(), version=self._run.version, host_facts=facts)
+
+    def _hand_on(self) -> None:
+        self._batched_s = time.monotonic()
+        dropped = self._lost + getattr(self._sink, "dropped", 0)
+        if dropped > self._told_dropped:
+            self._event("dropped", records=dropped - self._told_dropped)
+            self._told_dropped = dropped
+        for batch in self._batcher.close(self._now_s()):
+            self._give(batch)
+
+    def _give(self, batch: Batch) -> None:
+        try:
+            self._sink.take(batch)
+        except Exception as error:  # noqa: BLE001 - the ranks are watched on, whatever the sink does
+            self._lost += sum(map(len, batch.blocks))
+            print(f"batch {batch.seq}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+    def _may_end(self) -> bool:
+        if not self._idle():
+            return False
+        with self._gate():
+            self.tick()
+            return self._idle()
+
+    def _idle(self) -> bool:
+        """No rank lives and none is about to come."""
+        tapes = self._follower.tapes
+        if any(not tape.ended for tape in tapes) or self._pending():
+            return False
+        return time.monotonic() - self._busy_s > (LINGER_S if tapes or self._unheard else START_S)
+
+    def _hear_launcher(self) -> bool:
+        """Ranks that were launched and ended before they made a tape. Returns whether there is a new one."""
+        before = len(self._unheard)
+        for path in self._spool.glob("launched-*"):
+            number = path.name.partition("-")[2]
+            if not number.isdigit() or int(number) in self._unheard:
+                continue
+            said = exits.launcher_says(self._spool, int(number), 0)
+            if said and all(tape.rank != int(number) for tape in self._follower.tapes):
+                self._unheard.add(int(number))
+                self._batcher.event({"t_s": self._now_s(), **unheard_event(int(number), said)})
+        return len(self._unheard) > before
+
+    def _pending(self) -> bool:
+        """Whether a process that lives has said that it will make a tape, and has not yet."""
+        made = {str(tape.pid) for tape in self._follower.tapes}
+        waiting = (path.name.partition("-")[2] for path in self._spool.glob("pending-*"))
+        return any(pid.isdigit() and pid not in made and proc.stat(int(pid)) is not None for pid in waiting)
+
+    def _event(self, kind: str, **fields: Any) -> None:
+        self._batcher.event({**fields, "kind": kind, "t_s": self._now_s()})
+
+    def _now_s(self) -> float:
+        return self._follower.seconds(time.perf_counter_ns())

@@ -1,0 +1,133 @@
+"""Samples of host, ranks and GPUs, on a thread of their own: /proc and the driver may hang for
+seconds when a machine is in trouble, and just then the watchdog must not wait for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from monitor.agent import proc
+from monitor.agent.follow import Followed
+from monitor.agent.gpu import GpuSampler, visible_of
+from monitor.agent.host import HostSampler
+
+#: Rows and events kept for the loop at most, should it be busy for long.
+KEPT = 4096
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One row of a stream, taken at `mono_ns`."""
+
+    stream: str
+    mono_ns: int
+    values: Mapping[str, float]
+
+
+class Sampling:
+    """Takes samples every `sample_s` seconds between `start` and `stop`.
+
+    Args:
+        host: this host's name in the streams.
+        sample_s: seconds between samples.
+    """
+
+    def __init__(self, host: str, sample_s: float) -> None:
+        self._name = host
+        self._sample_s = sample_s
+        self._host = HostSampler()
+        self._gpu = GpuSampler()
+        self._tapes: list[Followed] = []
+        self._environments: dict[int, dict[str, str] | None] = {}
+        self._visible: list[str | None] = []
+        self._samples: deque[Sample] = deque(maxlen=KEPT)
+        self._events: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self._commands: deque[tuple[bool, Followed]] = deque()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="sampling", daemon=True)
+
+    def start(self) -> None:
+        """Begin. The first sample comes at once, without rates."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, unless the system does not let go of the thread."""
+        self._stop.set()
+        self._thread.join(timeout=1.0)
+
+    def watch(self, tape: Followed) -> None:
+        """Sample this rank from the next sample on."""
+        self._commands.append((True, tape))
+
+    def forget(self, tape: Followed) -> None:
+        """The rank has ended."""
+        self._commands.append((False, tape))
+
+    def children_of(self, rank: int) -> list[tuple[int, int]]:
+        """Pid and start ticks of a rank's descendants, as last seen."""
+        return self._host.children_of(rank)
+
+    def oom_killed_lately(self) -> bool:
+        """Whether the kernel has just killed for memory."""
+        return self._host.oom_killed_lately()
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of the host: see HostSampler.facts; `gpus`: index, uuid, name."""
+        return {**self._host.facts(), "gpus": self._gpu.facts()}
+
+    def take(self) -> tuple[list[Sample], list[dict[str, Any]]]:
+        """Samples and events since the last call."""
+        return _emptied(self._samples), _emptied(self._events)
+
+    def _work(self) -> None:
+        self._gpu.start()
+        due_s = time.monotonic()
+        while not self._stop.is_set():
+            try:
+                self._sample()
+            except Exception as error:  # noqa: BLE001 - one broken sample is not the end of sampling
+                self._events.append(
+                    {"kind": "warn", "text": f"a sample failed: {type(error).__name__}: {error}"}
+                )
+            due_s = max(due_s + self._sample_s, time.monotonic())
+            self._stop.wait(due_s - time.monotonic())
+
+    def _sample(self) -> None:
+        self._obey()
+        now_ns = time.perf_counter_ns()
+        self._samples.append(Sample(f"host/{self._name}", now_ns, self._host.host()))
+        for tape in self._tapes:
+            row = self._host.process(tape.rank)
+            if row is not None:
+                self._samples.append(Sample(f"proc/{tape.rank}", time.perf_counter_ns(), row))
+        for index, row in self._gpu.sample().items():
+            self._samples.append(Sample(f"gpu/{self._name}/{index}", time.perf_counter_ns(), row))
+        self._events.extend(self._gpu.events())
+
+    def _obey(self) -> None:
+        while self._commands:
+            begin, tape = self._commands.popleft()
+            if begin:
+                self._tapes.append(tape)
+                self._environments[tape.pid] = proc.environment(tape.pid)
+                self._host.watch(tape.rank, tape.pid)
+            else:
+                self._tapes = [each for each in self._tapes if each is not tape]
+                self._environments.pop(tape.pid, None)
+                if all(each.rank != tape.rank for each in self._tapes):
+                    self._host.forget(tape.rank)
+        visible = [visible_of(tape.facts, self._environments[tape.pid]) for tape in self._tapes]
+        if visible and visible != self._visible:
+            self._visible = visible
+            self._gpu.choose(visible)
+
+
+def _emptied(queue: deque[Any]) -> list[Any]:
+    found = []
+    while queue:
+        found.append(queue.popleft())
+    return found
