@@ -14,7 +14,6 @@ from typing import Any
 from monitor.agent import exits, proc
 from monitor.agent.batcher import Batcher
 from monitor.agent.follow import Followed, Follower
-from monitor.agent.launched import Launched
 from monitor.agent.sampling import Sampling
 from monitor.agent.watchdog import Watchdog, end_event, unheard_event
 from monitor.batch import Batch, Sink
@@ -73,7 +72,6 @@ class Agent:
         self._gate = gate
         self._follower = Follower(spool, run.base_ns)
         self._watchdog = Watchdog(spool)
-        self._launched = Launched(spool)
         self._sampling = Sampling(run.host, sample_s)
         self._batcher = Batcher(run.id, run.host)
         self._facts: dict[str, Any] = {}
@@ -111,7 +109,6 @@ class Agent:
             if not tape.ended:
                 self._busy_s = time.monotonic()
                 urgent |= self._follow(tape)
-        urgent |= self._never_trained()
         self._take_samples()
         if urgent or time.monotonic() - self._batched_s >= BATCH_S:
             self._hand_on()
@@ -130,13 +127,6 @@ class Agent:
         self._sampling.forget(tape)
         tape.ended = True
         return True
-
-    def _never_trained(self) -> bool:
-        """Tell of scripts that ended before a first step. Returns whether there was one."""
-        ended = self._launched.ended({tape.rank for tape in self._follower.tapes})
-        for event in ended:
-            self._batcher.event({"t_s": self._now_s(), **event})
-        return bool(ended)
 
     def _read(self, tape: Followed) -> None:
         while True:

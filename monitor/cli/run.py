@@ -117,9 +117,9 @@ def _waited(command: list[str], env: Mapping[str, str], place: launcher.Place | 
             break
     code = os.waitstatus_to_exitcode(status)
     if place is not None:
-        _note(
-            place.spool / f"exit-{rank}.json", {"code": max(code, 0), "signal": -code if code < 0 else None}
-        )
+        how = {"code": None, "signal": -code} if code < 0 else {"code": code, "signal": None}
+        _note(place.spool / f"exit-{rank}.json", how)
+        (place.spool / f"pending-{os.getpid()}").unlink(missing_ok=True)
     signal.pthread_sigmask(signal.SIG_SETMASK, old)
     return code
 
