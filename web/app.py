@@ -13,6 +13,8 @@ import flask_socketio
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
+from monitor.store import StoreError
+
 from . import api, assets, metrics, pages
 from .auth import Access, Refusals, Tokens
 from .guard import Guard, HostGuard
@@ -78,6 +80,7 @@ def create_app(
     refusals, source = Refusals(), Source(pipeline, run_dir)
     app = flask.Flask("monitor.web", static_folder=None, template_folder=str(assets.folder("templates")))
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    app.url_map.merge_slashes = False  # it redirects, and an address is right or it is not
     live, ingest = Live(access, refusals, source), Ingest(access, refusals, pipeline)
     sockets = open_sockets(app, (live, ingest), access.allows_origin)
     app.register_blueprint(pages.blueprint(access, refusals))
@@ -115,5 +118,7 @@ def _failed(error: Exception) -> flask.Response:
         return answer
     if isinstance(error, NoSuchRunError):
         return api.reply({"error": f"no run is called {error.args[0]!r}; see api/runs"}, 404)
+    if isinstance(error, StoreError):
+        return api.reply({"error": str(error)}, 503)
     _log.error("%s %s failed", flask.request.method, flask.request.path, exc_info=error)
     return api.reply({"error": "the hub failed at this; its log says why"}, 500)

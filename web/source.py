@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from monitor.batch import Batch
-from monitor.store import Store
+from monitor.store import FILE_NAME, Store
 
 
 class NoSuchRunError(LookupError):
@@ -51,7 +51,7 @@ class Source:
         try:
             with os.scandir(self._run_dir) as entries:
                 for entry in entries:
-                    if entry.name == run and entry.is_dir():
+                    if entry.name == run and os.path.isfile(os.path.join(entry.path, FILE_NAME)):
                         return Path(entry.path)
         except FileNotFoundError:
             pass
@@ -79,5 +79,5 @@ class Source:
     @contextmanager
     def store(self, run: str) -> Iterator[Store]:
         """A run's store, opened for reading. Raises NoSuchRunError, StoreError."""
-        with closing(Store(self.folder(run) / "store.sqlite")) as store:
+        with closing(Store(self.folder(run) / FILE_NAME)) as store:
             yield store

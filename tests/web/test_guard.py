@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import socketio
 from webhub import VIEWER, Hub
 
 PATHS = ["/", "/api/runs", "/healthz", "/static/main.js", "/plotly.js", "/metrics", "/nowhere", "/socket.io/"]
@@ -12,7 +13,7 @@ PATHS = ["/", "/api/runs", "/healthz", "/static/main.js", "/plotly.js", "/metric
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:7007", "127.0.0.1.evil.example", "localhost:1:2"]
+    "host", ["evil.example", "evil.example:7007", "localhost.evil.example", "localhost:1:2"]
 )
 def test_a_rebound_name_sees_nothing(hub: Hub, path: str, host: str):
     """DNS rebinding: a name that points at this machine is refused everywhere, token or not."""
@@ -73,10 +74,8 @@ def test_a_listed_site_may_connect(start_hub: Callable[..., Hub]):
     """--allow-origin lets one more site in, and no other."""
     hub = start_hub(allowed_origins=["https://team.example"])
     hub.client("/live", {"token": VIEWER}, origin="https://team.example")
-    assert (
-        hub.get("/api/runs", method="POST", headers={"Origin": "https://team.example.evil"}).status_code
-        == 403
-    )
+    with pytest.raises(socketio.exceptions.ConnectionError):
+        hub.client("/live", {"token": VIEWER}, origin="https://team.example.evil")
 
 
 @pytest.mark.parametrize("path", ["/", "/api/runs", "/nowhere", "/healthz", "/static/nothing.js"])
@@ -105,10 +104,8 @@ def test_behind_a_proxy_its_host_counts_but_ours_is_checked_too(start_hub: Calla
     forwarded = {"X-Forwarded-Host": "team.example", "X-Forwarded-Proto": "https"}
     assert hub.get("/healthz", headers=forwarded).status_code == 200
     assert hub.get("/healthz", headers={"X-Forwarded-Host": "evil.example"}).status_code == 403
-    assert (
-        hub.get("/healthz", headers={"Host": "evil.example", "X-Forwarded-Host": "localhost"}).status_code
-        == 403
-    )
+    forged = {"Host": "evil.example", "X-Forwarded-Host": "localhost"}
+    assert hub.get("/healthz", headers=forged).status_code == 403
     hub.client("/live", {"token": VIEWER}, headers=forwarded, origin="https://team.example")
 
 

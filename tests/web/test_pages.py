@@ -9,6 +9,8 @@ import pytest
 from monitor.web import assets
 from webhub import INGEST, VIEWER, Hub
 
+FILES = sorted(path.name for path in assets.folder("static").iterdir() if path.suffix in assets.TYPES)
+
 
 def test_the_address_with_the_token_becomes_a_cookie_and_an_address_without(hub: Hub):
     """Like Jupyter: the token leaves the address bar, the history and the Referer."""
@@ -122,9 +124,8 @@ def test_every_file_of_the_page_is_served_and_revalidated(hub: Hub, name: str):
 )
 def test_no_path_leads_out_of_the_folder(hub: Hub, path: str):
     """A name is looked for in the listing, never made into a path."""
-    answer = hub.raw(
-        f"GET /static/{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {VIEWER}\r\n\r\n".encode()
-    )
+    head = f"GET /static/{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {VIEWER}\r\n\r\n"
+    answer = hub.raw(head.encode())
     assert b" 404 " in answer.split(b"\r\n")[0]
     assert b"hmac" not in answer
     assert b"root:" not in answer
