@@ -55,6 +55,10 @@ class Agent:
         sample_s: seconds between samples of host and GPU.
         gate: entered before the agent ends: while it is held, no rank may join. A rank that joins
             leaves a file `pending-PID` in the spool while it holds it, before it makes its tape.
+
+    Attributes:
+        over: set while the gate is held, once no rank lives and none is about to come: whoever comes
+            later must begin a run of its own.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class Agent:
         self._told_dropped = self._lost = 0
         self._unheard: set[int] = set()
         self._stopped = False
+        self.over = False
 
     def run(self) -> None:
         """Work until all ranks have ended, or `stop`. Everything is with the sink then."""
@@ -171,7 +176,8 @@ class Agent:
             return False
         with self._gate():
             self.tick()
-            return self._idle()
+            self.over = self._idle()
+            return self.over
 
     def _idle(self) -> bool:
         """No rank lives and none is about to come."""

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Follow the run; exit status 0."""
-    follow(args.spool, signals=True)
+    follow(args.spool, lock=args.lock_fd, signals=True)
     return 0
 
 
-def follow(spool: Path, *, signals: bool = False) -> None:
+def follow(spool: Path, *, lock: int | None = None, signals: bool = False) -> None:
     """Follow the run of `spool` until its ranks have ended and all is delivered.
 
     Args:
         spool: holds `run.json`, written by the launcher, and the ranks' tapes.
+        lock: descriptor of the run's claim, which other ranks find it by.
         signals: whether SIGTERM asks for an end; only in a process of our own.
     """
     settings = json.loads((spool / "run.json").read_text())
@@ -54,27 +55,30 @@ def follow(spool: Path, *, signals: bool = False) -> None:
         about["thread"] = True
     plan = Run(settings["run"], settings["host"], settings["mono_base_ns"], about, monitor.__version__)
     sink, finish = _sink(settings, spool)
-    agent = Agent(spool, plan, sink, sample_s=settings["sample_s"], gate=lambda: _gate(settings))
+
+    def leave() -> None:
+        if agent.over:
+            _release(settings, lock)
+
+    agent = Agent(spool, plan, sink, sample_s=settings["sample_s"], gate=lambda: _gate(settings, leave))
     if signals:
         signal.signal(signal.SIGTERM, lambda *_: agent.stop())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     agent.run()
     if finish():
-        _forget(settings, spool)
+        shutil.rmtree(spool, ignore_errors=True)
 
 
 def _sink(settings: Mapping[str, Any], spool: Path) -> tuple[Sink, Any]:
     """The sink, and what ends it: returns True when everything was delivered."""
     runs = Path(settings["run_dir"])
     if settings["hub"] is None and not settings["dashboard"]:
-        from monitor.alerts import Alerts
         from monitor.pipeline import Pipeline
 
-        alerts = Alerts(settings["alerts"])
-        pipeline = Pipeline(runs, alert=alerts.take)
+        pipeline = Pipeline(runs)
 
         def finish() -> bool:
-            alerts.close()
+            pipeline.close()
             return True
 
         return pipeline, finish
@@ -97,19 +101,21 @@ def _sink(settings: Mapping[str, Any], spool: Path) -> tuple[Sink, Any]:
 
 
 @contextlib.contextmanager
-def _gate(settings: Mapping[str, Any]) -> Iterator[None]:
-    """While this is held no rank can join the run, so the agent may look a last time and go."""
+def _gate(settings: Mapping[str, Any], leave: Callable[[], None]) -> Iterator[None]:
+    """While this is held no rank can join the run, so the agent may look a last time and leave."""
     gate = state.claim(Path(settings["note"]).with_suffix(".gate"), wait=True)
     try:
         yield
+        leave()
     finally:
         if gate is not None:
             os.close(gate)
 
 
-def _forget(settings: Mapping[str, Any], spool: Path) -> None:
-    """Everything is stored: tapes, journals and the note of the run are needed no more."""
-    shutil.rmtree(spool, ignore_errors=True)
+def _release(settings: Mapping[str, Any], lock: int | None) -> None:
+    """Give up the claim, so that a process with the same key begins a run of its own."""
     note = Path(settings["note"])
     for path in (note, note.with_suffix(".lock")):
         path.unlink(missing_ok=True)
+    if lock is not None:
+        os.close(lock)
