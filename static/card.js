@@ -99,8 +99,15 @@ export class Card {
     return [...byKey.values()].map((lines) => {
       const values = lines.map((line) => valueAt(line, this.#at)).filter((value) => value !== null);
       const label = lines.length > 1 ? `${lines[0].label} × ${lines.length}` : lines[0].label;
-      return { ...entryOf(lines[0]), label, ...spanOf(values, this.#panel.unit) };
+      return { ...entryOf(lines[0]), label, ...this.#span(values) };
     });
+  }
+
+  #span(values) {
+    if (values.length === 0) return { text: null, unit: "" };
+    const [low, high] = [Math.min(...values), Math.max(...values)].map((value) => quantity(value, this.#panel.unit));
+    const text = low.text === high.text ? high.text : `${low.text}–${high.text}`;
+    return { text, unit: this.#panel.bare ? "" : high.unit };
   }
 
   #choice = ({ key, label }) => {
@@ -121,12 +128,6 @@ export class Card {
   }
 }
 
-function spanOf(values, unit) {
-  if (values.length === 0) return { text: null, unit: "" };
-  const [low, high] = [quantity(Math.min(...values), unit), quantity(Math.max(...values), unit)];
-  return low.text === high.text ? high : { text: `${low.text}–${high.text}`, unit: high.unit };
-}
-
-function entryOf({ key, label, colour, dash }) {
-  return { key, label, colour, dash };
+function entryOf({ key, label, colour, dash, width }) {
+  return { key, label, colour, dash, width };
 }

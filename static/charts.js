@@ -84,6 +84,11 @@ export class Charts {
     this.#scheduler.invalidate(now);
   }
 
+  /** Whether the run goes on. */
+  live(live) {
+    this.#bar.live(live);
+  }
+
   /** Whether the run has a GPU: without one there are words in place of charts. */
   hasGpu(has) {
     this.#absent.hidden = has;

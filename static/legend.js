@@ -50,10 +50,10 @@ export class Legend {
   };
 }
 
-function swatch({ colour, dash, filled, chosen, choice }) {
+function swatch({ colour, dash, width, filled, chosen, choice }) {
   const frame = { class: "swatch", viewBox: "0 0 16 8", "aria-hidden": "true" };
   if (filled) return svg("svg", frame, svg("rect", { x: 2, y: 0, width: 11, height: 8, rx: 2, fill: colour }));
-  const line = { x1: 0, x2: 16, y1: 4, y2: 4, stroke: choice && !chosen ? "currentColor" : colour, "stroke-width": 2.5 };
+  const line = { x1: 0, x2: 16, y1: 4, y2: 4, stroke: choice && !chosen ? "currentColor" : colour, "stroke-width": 1.6 * (width ?? 1.5) };
   const dashes = dash === "solid" ? {} : { "stroke-dasharray": dash.replaceAll("px", "") };
   return svg("svg", frame, svg("line", { ...line, ...dashes, opacity: choice && !chosen ? 0.35 : 1 }));
 }

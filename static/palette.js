@@ -1,4 +1,4 @@
-/** Colours: Okabe and Ito's, which stay apart for colour-blind eyes, each with a dash of its own. */
+/** Colours: Okabe and Ito's, which stay apart for colour-blind eyes, each with a stroke of its own. */
 
 const OKABE_ITO = {
   orange: "#e69f00", sky: "#56b4e9", green: "#009e73", yellow: "#f0e442",
@@ -13,7 +13,7 @@ const PHASES = {
   comm: "purple", checkpoint: "vermillion",
 };
 const LINES = ["blue", "vermillion", "green", "purple", "orange", "sky"];
-const DASHES = ["solid", "5px,3px", "1.5px,2.5px", "8px,3px,2px,3px", "solid", "5px,3px"];
+const STROKES = [["solid", 1.75], ["5px,3px", 1.5], ["solid", 0.8], ["8px,3px,2px,3px", 1.5], ["1.5px,2.5px", 1.5], ["5px,3px", 0.8]];
 
 /** The colour of a phase in `theme` ("light" or "dark"); `eval` and `other` are greys. */
 export function phaseColour(phase, theme) {
@@ -22,9 +22,10 @@ export function phaseColour(phase, theme) {
   return theme === "dark" ? "#6d7683" : "#a9afb8";
 }
 
-/** Colour and dash of the line number `index` in its chart. */
+/** Colour, dash and width (px) of the line number `index` in its chart. */
 export function lineStyle(index, theme) {
-  return { colour: shade(LINES[index % LINES.length], theme), dash: DASHES[index % DASHES.length] };
+  const [dash, width] = STROKES[index % STROKES.length];
+  return { colour: shade(LINES[index % LINES.length], theme), dash, width };
 }
 
 /** `#rrggbb` with an opacity, as CSS and Plotly both take it. */

@@ -1,14 +1,18 @@
 /** Which charts there are, in which order, and which of the schema's metrics each shows. */
 
-/** Charts: `id` is the schema's panel; kind "lines", "stack" or "choose" (one unit at a time). */
+/**
+ * Charts: `id` is the schema's panel; kind "lines", "stack" or "choose" (one unit at a time); `most` ends
+ * the axis, `floating` lets it begin above zero, `outlier` is how far a peak may reach before it is cut,
+ * `bare` leaves the unit to the title.
+ */
 export const PANELS = [
   { id: "ribbon", title: "Where a step's time goes", kind: "stack", unit: "ms" },
   { id: "throughput", title: "Throughput", kind: "choose", unit: "1/s" },
   { id: "data", title: "Waiting for data", kind: "lines", unit: "share", most: 1 },
   { id: "step", title: "Step time", kind: "lines", unit: "ms" },
   { id: "memory", title: "Memory", kind: "lines", unit: "MB" },
-  { id: "cpu", title: "CPU", kind: "lines", unit: "cores", also: ["cpu_usable"] },
-  { id: "loss", title: "Loss", kind: "lines", unit: "", floating: true },
+  { id: "cpu", title: "CPU cores", kind: "lines", unit: "cores", bare: true, also: ["cpu_usable"] },
+  { id: "loss", title: "Loss", kind: "lines", unit: "", floating: true, outlier: 25 },
   { id: "gpu", title: "GPU utilisation", kind: "lines", unit: "%", most: 100, gpu: true },
   { id: "gpu_memory", title: "GPU memory", kind: "lines", unit: "MB", gpu: true },
 ];
@@ -17,7 +21,7 @@ const SHORT = {
   steps_per_s: "steps", samples_per_s: "samples", tokens_per_s: "tokens", data_share: "share of time",
   step_p50_ms: "p50", step_p95_ms: "p95", step_p99_ms: "p99", run_loss: "loss",
   rss_mb: "main process", tree_pss_mb: "process tree", memory_limit_mb: "limit",
-  main_cpu: "main process", workers_cpu: "workers", cpu_used: "everything", cpu_usable: "usable",
+  main_cpu: "main process", workers_cpu: "workers", cpu_used: "all", cpu_usable: "usable",
   gpu_util: "busy", gpu_memory_used_mb: "in use", gpu_memory_total_mb: "installed",
 };
 const LIMITS = new Set(["memory_limit_mb", "cpu_usable", "gpu_memory_total_mb"]);

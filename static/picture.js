@@ -5,7 +5,7 @@ import { metricsOf, streamsOf } from "./panels.js";
 import { timeTicks, valueTicks } from "./ticks.js";
 
 const PX_PER_MARK = 84; // room for one mark on the time axis
-const OUTLIER = 3; // an axis ends early when the top 2 % reach beyond this many times the rest
+const OUTLIER = 3; // the axis ends early when its top 2 % reach beyond this many times the rest
 
 /** Lines of `panel` over [from, to]: what the legend names and the chart draws. `tracks`: name → Track. */
 export function linesOf(panel, { schema, tracks, chosen }, [from, to], theme) {
@@ -19,7 +19,7 @@ export function linesOf(panel, { schema, tracks, chosen }, [from, to], theme) {
       const line = { ...metric, ...style(panel, metric, index, theme), t, ...series[metric.key] };
       line.drawn = metric.combine === "max" ? line.max : metric.combine === "min" ? line.min : line.mean;
       line.band = metric.combine === "mean" && !metric.limit;
-      if (streams.length > 1) line.width = 1;
+      if (streams.length > 1) line.width *= 0.7;
       if (line.drawn.some((value) => value !== null && (metric.phase === null || value > 0))) lines.push(line);
     }
   });
@@ -63,7 +63,7 @@ function highest(panel, lines) {
   const sorted = values.filter((value) => value !== null).sort((a, b) => a - b);
   if (sorted.length === 0) return { top: 1, peak: 0 };
   const [peak, usual] = [sorted.at(-1), sorted[Math.floor(0.98 * (sorted.length - 1))]];
-  return { peak, top: peak > OUTLIER * usual && usual > 0 ? usual * 1.4 : peak };
+  return { peak, top: peak > (panel.outlier ?? OUTLIER) * usual && usual > 0 ? usual * 1.4 : peak };
 }
 
 function lowest(lines, fallback) {

@@ -10,6 +10,7 @@ export class RangeBar {
   #range;
   #label = h("span", { class: "range-label" });
   #live = h("button", { type: "button", class: "live" }, "Live");
+  #following = true;
   #buttons = SPANS.map(([, label]) => h("button", { type: "button" }, label));
 
   constructor(range) {
@@ -28,9 +29,15 @@ export class RangeBar {
     this.#range.disconnect(this.#show);
   }
 
+  /** Whether there is anything to follow; a run that is over is shown whole instead. */
+  live(live) {
+    this.#following = live;
+    setText(this.#live, live ? "Live" : "Whole run");
+  }
+
   #clicked = (event) => {
     const button = event.target.closest("button");
-    if (button === this.#live) this.#range.follow();
+    if (button === this.#live) this.#range.follow(this.#following ? undefined : Infinity);
     const index = this.#buttons.indexOf(button);
     if (index >= 0) this.#range.follow(SPANS[index][0]);
   };

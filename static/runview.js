@@ -9,6 +9,7 @@ import { History } from "./history.js";
 import { HubClock } from "./hubclock.js";
 import { TimeRange } from "./range.js";
 import { Track } from "./series.js";
+import { isLive } from "./status.js";
 import { Strip } from "./strip.js";
 import { showTab, tabOf } from "./tab.js";
 import { Tiles } from "./tiles.js";
@@ -86,6 +87,7 @@ export class RunView {
     this.#tiles.update(update.tiles);
     showTab(tabOf(update));
     this.#charts.hasGpu(Boolean(update.tiles?.gpu) || [...this.#tracks.keys()].some((name) => name.startsWith("gpu/")));
+    this.#charts.live(isLive(update.status));
     this.#now = Math.max(this.#now, update.now_s ?? 0);
     this.#range.advance(this.#now);
     this.#history.ensure();

@@ -99,10 +99,11 @@ export class LiveSocket {
     const socket = this.#socket;
     try {
       await this.#onEvent(packet.name, packet.args);
-    } finally {
-      const current = socket === this.#socket && socket.readyState === WebSocket.OPEN;
-      if (packet.id !== null && current) socket.send(ackPacket(this.#namespace, packet.id));
+    } catch (error) {
+      reportError(error); // a drawing that failed must not keep the hub from sending the next
     }
+    const current = socket === this.#socket && socket.readyState === WebSocket.OPEN;
+    if (packet.id !== null && current) socket.send(ackPacket(this.#namespace, packet.id));
   }
 
   #settle(id, outcome, value) {

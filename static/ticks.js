@@ -32,11 +32,12 @@ export function valueTicks(low, high, wanted = 4) {
   const rough = span / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((s) => s >= rough * (1 - 1e-9));
-  const first = Math.floor(low / step + 1e-9);
-  const top = Math.ceil((high / step) * 4 + 0.1) / 4; // in quarters of a step, so that the axis seldom moves
+  // Ends lie on quarters of a step, so that the axis seldom moves.
+  const bottom = Math.floor((low / step) * 4 + 1e-9) / 4;
+  const top = Math.max(bottom + 0.5, Math.ceil((high / step) * 4 + 0.1) / 4);
   const values = [];
-  for (let i = first; i <= top + 1e-9; i += 1) values.push(Number((i * step).toPrecision(12)));
-  return { range: [values[0], Number((Math.max(top, first + 0.5) * step).toPrecision(12))], values };
+  for (let i = Math.ceil(bottom - 1e-9); i <= top + 1e-9; i += 1) values.push(Number((i * step).toPrecision(12)));
+  return { range: [bottom, top].map((end) => Number((end * step).toPrecision(12))), values };
 }
 
 function pad(value) {

@@ -11,7 +11,7 @@ const TILES = [
   ["steps_per_s", "steps/s", RATE("steps_per_s")],
   ["samples_per_s", "samples/s", RATE("samples_per_s")],
   ["tokens_per_s", "tokens/s", RATE("tokens_per_s")],
-  ["data_share", "waiting for data", (tiles) => quantity(finite(tiles.data_share), "share")],
+  ["data_share", "data wait", (tiles) => quantity(finite(tiles.data_share), "share")],
   ["step_p50_ms", "step p50", TIME("step_p50_ms")],
   ["step_p95_ms", "step p95", TIME("step_p95_ms")],
   ["step_p99_ms", "step p99", TIME("step_p99_ms")],
