@@ -15,13 +15,16 @@ from typing import Any
 from monitor.batch import Batch, jsonable
 from monitor.store import read
 from monitor.store.append import Appender
-from monitor.store.database import Database, StoreError
+from monitor.store.database import Database, DiskFullError, StoreError
 from monitor.store.pack import Array
 
-__all__ = ["FILE_NAME", "Store", "StoreError"]
+__all__ = ["FILE_NAME", "DiskFullError", "Store", "StoreError"]
 
 #: Name of the store inside a run's folder.
 FILE_NAME = "store.sqlite"
+
+#: Meta whose name begins so is not part of `Store.meta`.
+_PRIVATE = "_"
 
 _HOST = """INSERT INTO host VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq,
     sent_s = excluded.sent_s, received_unix_s = excluded.received_unix_s"""
@@ -84,11 +87,19 @@ class Store:
         with self._db.transaction():
             self._put_meta(values)
 
-    def save_finding(self, finding: Mapping[str, Any]) -> None:
-        """Insert a finding (contract's form), or replace the one of its code, cause and `raised_at_s`."""
-        row = (finding["code"], finding["cause"], finding["raised_at_s"], _text(finding))
+    def save_findings(self, findings: Iterable[Mapping[str, Any]], **meta: Any) -> None:
+        """Insert findings (contract's form), or replace those of their code, cause and `raised_at_s`.
+
+        `meta` is written in the same transaction, as `set_meta` does.
+        """
+        rows = [(f["code"], f["cause"], f["raised_at_s"], _text(f)) for f in findings]
         with self._db.transaction() as sql:
-            sql.execute("INSERT OR REPLACE INTO finding VALUES (?, ?, ?, ?)", row)
+            sql.executemany("INSERT OR REPLACE INTO finding VALUES (?, ?, ?, ?)", rows)
+            self._put_meta(meta)
+
+    def save_finding(self, finding: Mapping[str, Any]) -> None:
+        """Insert or replace one finding."""
+        self.save_findings([finding])
 
     def _put_meta(self, values: Mapping[str, Any]) -> None:
         rows = [(name, _text(value)) for name, value in values.items()]
@@ -111,7 +122,18 @@ class Store:
     def meta(self) -> dict[str, Any]:
         """Everything that describes the run."""
         with self._db.snapshot() as sql:
-            return {name: _value(text) for name, text in sql.execute("SELECT name, value FROM meta")}
+            rows = sql.execute("SELECT name, value FROM meta").fetchall()
+        return {name: _value(text) for name, text in rows if not name.startswith(_PRIVATE)}
+
+    def set_private(self, **values: Any) -> None:
+        """Set values that are nobody's to read but the pipeline's, such as alert addresses."""
+        self.set_meta(**{_PRIVATE + name: value for name, value in values.items()})
+
+    def private(self, name: str) -> Any:
+        """A value that `set_private` set; None where there is none."""
+        with self._db.snapshot() as sql:
+            row = sql.execute("SELECT value FROM meta WHERE name = ?", (_PRIVATE + name,)).fetchone()
+        return None if row is None else _value(row[0])
 
     def hosts(self) -> dict[str, dict[str, float]]:
         """Host -> {"seq", "sent_s" (run time), "received_unix_s"} of its last stored batch."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import threading
@@ -17,6 +18,8 @@ APPLICATION_ID = 0x54565354
 FORMAT = 1
 #: How long a reader or writer waits for another one's lock.
 BUSY_S = 10.0
+
+FULL = "the disk is full"
 
 #: File system types on which WAL does not work, since it needs memory shared between processes.
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -46,6 +49,10 @@ CREATE TABLE finding (code TEXT, cause TEXT, raised_at_s REAL, data TEXT NOT NUL
 
 class StoreError(Exception):
     """The store cannot be opened, read or written. The message is one line for a user."""
+
+
+class DiskFullError(StoreError):
+    """There is no room for what was to be written; nothing of it was."""
 
 
 class Database:
@@ -163,7 +170,9 @@ class Database:
         try:
             yield
         except (sqlite3.Error, DamagedError, OSError, OverflowError) as error:
-            raise StoreError(f"{self.path}: {_in_words(error)}") from error
+            words = _in_words(error)
+            kind = DiskFullError if words == FULL else StoreError
+            raise kind(f"{self.path}: {words}") from error
 
     def close(self) -> None:
         """Close the connection. The last writer to close tidies the write-ahead log away."""
@@ -179,10 +188,10 @@ def _claim(path: Path) -> None:
 
 def _in_words(error: Exception) -> str:
     if isinstance(error, OSError):
-        return error.strerror or str(error)
+        return FULL if error.errno == errno.ENOSPC else error.strerror or str(error)
     text = str(error)
     if "full" in text:
-        return "the disk is full"
+        return FULL
     if "locked" in text:
         return "another process keeps it locked"
     if "not a database" in text:

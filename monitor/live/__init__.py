@@ -1,0 +1,279 @@
+"""Live: what is known of one run right now, in bounded memory. No clock and no file of its own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from monitor.batch import Batch, Block
+from monitor.diagnosis.window import EMPTY, Rank, Table, Window
+from monitor.live.columns import Columns
+from monitor.live.ending import ending
+from monitor.live.pulse import Pulse
+from monitor.schema import describe
+
+__all__ = ["RankState", "RunState"]
+
+#: Steps kept in memory: of one rank at most, and of all ranks of a run together (about 110 bytes each).
+RANK_ROWS, ALL_ROWS, LEAST_ROWS = 131_072, 262_144, 512
+#: Samples kept of one process, host or GPU at most, and of all together.
+SAMPLE_ROWS, ALL_SAMPLES, LEAST_SAMPLES = 4_096, 65_536, 128
+#: Rows of the stream `run` that are kept (one is about a second).
+OWN_ROWS = 600
+#: Events kept of a run.
+EVENTS = 4_096
+#: Notices kept of a run, each a code or a line.
+NOTICES = 20
+#: Streams beyond this many are stored, but not kept in memory.
+STREAMS = 10_000
+
+#: Events that only matter now; they are not stored.
+PASSING = frozenset({"live"})
+
+_SCHEMA = describe()
+
+
+class RankState:
+    """One rank: its newest steps and samples, its facts, where it is and how it ended."""
+
+    def __init__(self) -> None:
+        self.steps = Columns(LEAST_ROWS)
+        self.samples = Columns(LEAST_SAMPLES)
+        self.facts: dict[str, Any] = {}
+        self.ended: dict[str, Any] | None = None
+        self.failed: str | None = None
+        self.phase: tuple[str, float] | None = None
+        self.step = -1
+        self.process: dict[str, Any] = {}
+
+    def window(self, number: int) -> Rank:
+        """What a detector sees of it."""
+        samples: Table = {k: v for k, v in self.samples.table().items() if k != "step"}
+        steps = self.steps.table()
+        return Rank(number, steps, samples, self.facts, self.ended, self.phase)
+
+
+class RunState:
+    """A run as far as it is kept in memory. Feed it batches; ask for the window, the status, the meta.
+
+    Attributes:
+        ranks, hosts, gpus: by rank number, host name, and "host/index".
+        own: the run's own stream, about a row a second.
+        about: name, world size, start and the like.
+        agents: host -> {"pid", "version"} of its agent.
+        now_s: newest time known, seconds since the run began.
+        notices: codes or lines for a person, in the order they came up.
+        stalled: whether a stall lasts; whoever diagnoses says so.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.about: dict[str, Any] = {"name": run, "world_size": 1, "started_unix_s": None}
+        self.ranks: dict[int, RankState] = {}
+        self.hosts: dict[str, Columns] = {}
+        self.gpus: dict[str, Columns] = {}
+        self.host_facts: dict[str, dict[str, Any]] = {}
+        self.events: deque[Mapping[str, Any]] = deque(maxlen=EVENTS)
+        self.now_s = 0.0
+        self.own = Columns(OWN_ROWS)
+        self.loss_is_nan = False
+        self.notices: list[str] = []
+        self.stalled = False
+        self.agents: dict[str, dict[str, Any]] = {}
+        self.done_hosts: set[str] = set()
+        self.pulse = Pulse()
+
+    def take(self, batch: Batch) -> Block | None:
+        """Add a batch; returns the run's own row when it is time for one, to be stored with it."""
+        was_over = self.finished
+        self.agents.setdefault(batch.host, {})
+        for event in batch.events:
+            self.note(event, batch.host)
+        for block in batch.blocks:
+            self.add(block)
+        self.now_s = max(self.now_s, batch.sent_s)
+        over = self.finished
+        alive = {number: rank.steps for number, rank in self.ranks.items() if rank.ended is None or over}
+        row = self.pulse.beat(self.now_s, alive, last=over and not was_over)
+        if row is not None:
+            self.own.append(row.first, row.t_s, row.columns)
+        return row
+
+    def add(self, block: Block) -> None:
+        """Add rows of one stream."""
+        kind, _, name = block.stream.partition("/")
+        columns = self._columns(kind, name)
+        if columns is None:
+            return
+        columns.append(block.first, block.t_s, block.columns)
+        self.now_s = max(self.now_s, block.t_s[-1])
+        if kind == "rank":
+            rank = self.ranks[int(name)]
+            rank.step = max(rank.step, block.first + len(block) - 1)
+
+    def note(self, event: Mapping[str, Any], host: str) -> None:
+        """Take in one event."""
+        handler = getattr(self, f"_on_{event['kind']}", None)
+        if handler is not None:
+            handler(event, host)
+        if event["kind"] != "fact" and event["kind"] not in PASSING:
+            self.events.append(event)
+
+    @property
+    def steps(self) -> int:
+        """Steps taken, by the rank that took most."""
+        return max((rank.step for rank in self.ranks.values()), default=-1) + 1
+
+    @property
+    def finished(self) -> bool:
+        """Whether every rank has ended: as many as the run says it has, or all known ones of all hosts."""
+        if any(rank.ended is None for rank in self.ranks.values()):
+            return False
+        whole = len(self.ranks) >= self.about["world_size"] > 0
+        return (whole and bool(self.ranks)) or (bool(self.agents) and self.done_hosts >= set(self.agents))
+
+    @property
+    def outcome(self) -> tuple[str, dict[str, Any] | None]:
+        """The status of the contract, and its `exit` (None while the run goes on)."""
+        if not self.finished:
+            return ("stalled" if self.stalled else "running"), None
+        return ending(
+            {**rank.ended, "exception": rank.failed} for rank in self.ranks.values() if rank.ended is not None
+        )
+
+    def window(self) -> Window:
+        """What detectors see. Its arrays are views that stand until the next `take`."""
+        return Window(
+            self.now_s,
+            {number: rank.window(number) for number, rank in sorted(self.ranks.items())},
+            int(self.about["world_size"]),
+            {name: _samples(columns) for name, columns in self.hosts.items()},
+            self.host_facts,
+            {name: _samples(columns) for name, columns in self.gpus.items()},
+            list(self.events),
+            self.finished,
+        )
+
+    def meta(self) -> dict[str, Any]:
+        """What the store is to remember beside rows, events, facts and the outcome."""
+        return {
+            "run": self.run,
+            **self.about,
+            "schema": _SCHEMA,
+            "hosts": sorted(self.agents),
+            "agents": self.agents,
+            "host_facts": self.host_facts,
+            "processes": {str(number): rank.process for number, rank in self.ranks.items()},
+        }
+
+    def say(self, notice: str) -> None:
+        """Add a notice, once."""
+        if notice not in self.notices and len(self.notices) < NOTICES:
+            self.notices.append(notice)
+
+    def rank(self, number: int) -> RankState:
+        """A rank, known from now on. All ranks share what memory there is."""
+        found = self.ranks.get(number)
+        if found is None:
+            found = self.ranks[number] = RankState()
+            self._share()
+        return found
+
+    def _columns(self, kind: str, name: str) -> Columns | None:
+        if kind in ("rank", "proc"):
+            if not name.isdigit() or (len(self.ranks) >= STREAMS and int(name) not in self.ranks):
+                return None
+            rank = self.rank(int(name))
+            return rank.steps if kind == "rank" else rank.samples
+        tables = {"host": self.hosts, "gpu": self.gpus}.get(kind)
+        if tables is None or (name not in tables and len(tables) >= STREAMS):
+            return None
+        if name not in tables:
+            tables[name] = Columns(LEAST_SAMPLES)
+            self._share()
+        return tables[name]
+
+    def _share(self) -> None:
+        rows = min(max(ALL_ROWS // max(len(self.ranks), 1), LEAST_ROWS), RANK_ROWS)
+        tables = [*self.hosts.values(), *self.gpus.values(), *(rank.samples for rank in self.ranks.values())]
+        samples = min(max(ALL_SAMPLES // max(len(tables), 1), LEAST_SAMPLES), SAMPLE_ROWS)
+        for rank in self.ranks.values():
+            rank.steps.limit(rows)
+        for table in tables:
+            table.limit(samples)
+
+    # -- events, by kind
+
+    def _on_run(self, event: Mapping[str, Any], host: str) -> None:
+        for key in ("name", "started_unix_s", "world_size", "config", "argv", "host", "cwd", "python"):
+            if event.get(key) is not None and not (key in self.about and len(self.agents) > 1):
+                self.about[key] = event[key]
+        if not isinstance(self.about["world_size"], int):
+            self.about["world_size"] = 1
+
+    def _on_agent(self, event: Mapping[str, Any], host: str) -> None:
+        self.agents[host] = {"pid": event.get("pid"), "version": event.get("version")}
+        self.done_hosts.discard(host)
+        if isinstance(event.get("host_facts"), dict):
+            self.host_facts[host] = event["host_facts"]
+        if event.get("thread"):
+            self.say("thread_agent")
+
+    def _on_attach(self, event: Mapping[str, Any], host: str) -> None:
+        rank = self.rank(_number(event))
+        rank.ended = rank.failed = None
+        rank.process = {"pid": event.get("pid"), "host": host}
+        self.done_hosts.discard(host)
+        if isinstance(event.get("world_size"), int):
+            self.about["world_size"] = max(self.about["world_size"], event["world_size"])
+
+    def _on_fact(self, event: Mapping[str, Any], host: str) -> None:
+        if event.get("rank") is None:
+            self.host_facts.setdefault(host, {})[str(event.get("name"))] = event.get("value")
+        else:
+            self.rank(_number(event)).facts[str(event.get("name"))] = event.get("value")
+
+    def _on_live(self, event: Mapping[str, Any], host: str) -> None:
+        rank = self.rank(_number(event))
+        if isinstance(event.get("phase"), str):
+            since_s = event.get("since_s")
+            rank.phase = (
+                event["phase"],
+                float(since_s if isinstance(since_s, int | float) else event["t_s"]),
+            )
+        if isinstance(event.get("step"), int):
+            rank.step = max(rank.step, event["step"] - 1)
+
+    def _on_exception(self, event: Mapping[str, Any], host: str) -> None:
+        self.rank(_number(event)).failed = f"{event.get('type')}: {event.get('message')}"
+
+    def _on_rank_end(self, event: Mapping[str, Any], host: str) -> None:
+        rank = self.rank(_number(event))
+        rank.ended = {**event, "rank": _number(event)}
+        if isinstance(event.get("last_phase"), str):
+            rank.phase = (event["last_phase"], float(event["t_s"]))
+
+    def _on_run_end(self, event: Mapping[str, Any], host: str) -> None:
+        self.done_hosts.add(host)
+
+    def _on_nan_loss(self, event: Mapping[str, Any], host: str) -> None:
+        self.loss_is_nan = True
+
+    def _on_loss_finite(self, event: Mapping[str, Any], host: str) -> None:
+        self.loss_is_nan = False
+
+    def _on_warn(self, event: Mapping[str, Any], host: str) -> None:
+        self.say(str(event.get("text", ""))[:200])
+
+    def _on_dropped(self, event: Mapping[str, Any], host: str) -> None:
+        self.say("records_dropped")
+
+
+def _samples(columns: Columns) -> Table:
+    return {k: v for k, v in columns.table().items() if k != "step"} if len(columns) else EMPTY
+
+
+def _number(event: Mapping[str, Any]) -> int:
+    rank = event.get("rank")
+    return rank if isinstance(rank, int) and 0 <= rank < STREAMS else 0

@@ -1,0 +1,62 @@
+"""Restore: a run's state from its store, so that a hub that starts anew goes on where the last one was."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+
+from monitor.batch import Block
+from monitor.live import EVENTS, RANK_ROWS, SAMPLE_ROWS, RunState
+from monitor.live.pulse import Pulse
+from monitor.store import Store
+
+#: Rows that are read of one stream. Enough for every detector, and quick.
+STEPS, SAMPLES = RANK_ROWS // 8, SAMPLE_ROWS // 4
+
+
+def restore(run: str, store: Store) -> RunState:
+    """The state of a run as its store knows it. Raises StoreError."""
+    state = RunState(run)
+    meta = store.meta()
+    for host in store.hosts():
+        state.agents.setdefault(host, {})
+    state.about.update({key: meta[key] for key in state.about if meta.get(key) is not None})
+    state.host_facts.update(meta.get("host_facts") or {})
+    for event in store.last_events(limit=EVENTS):
+        state.note(event, str(event.get("host") or meta.get("host") or next(iter(state.agents), "")))
+    _facts(state, store)
+    for stream, rows in store.streams().items():
+        if rows and not stream.startswith("user/"):
+            _rows(state, store, stream)
+    state.now_s = max([state.now_s, *(host["sent_s"] for host in store.hosts().values())])
+    for number, rank in state.ranks.items():
+        state.pulse.skip(number, rank.steps)
+    return state
+
+
+def _facts(state: RunState, store: Store) -> None:
+    for scope, facts in store.facts().items():
+        kind, _, name = scope.partition("/")
+        if kind == "rank" and name.isdigit():
+            state.rank(int(name)).facts.update(facts)
+        else:
+            state.host_facts.setdefault(name, {}).update(facts)
+
+
+def _rows(state: RunState, store: Store, stream: str) -> None:
+    span = store.span(stream)
+    assert span is not None
+    keys = store.keys(stream)
+    count = STEPS if stream.startswith("rank/") else SAMPLES
+    held = store.rows(stream, keys, span["last_row"] - count + 1, span["last_row"])
+    if stream == "run":
+        state.pulse = Pulse(span["last_row"] + 1, span["last_t_s"])
+    gaps = np.flatnonzero(np.diff(held["row"]) != 1) + 1
+    for part in np.split(np.arange(len(held["row"])), gaps):
+        columns = {key: array("f", held[key][part]) for key in keys}
+        block = Block(stream, int(held["row"][part[0]]), array("d", held["t_s"][part]), columns)
+        if stream == "run":
+            state.own.append(block.first, block.t_s, block.columns)
+        else:
+            state.add(block)

@@ -1,0 +1,139 @@
+"""Pipeline: where batches go. `take` is store → diagnose → alert → publish."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from monitor.alerts import Alerts
+from monitor.batch import Batch
+from monitor.diagnosis.course import Change
+from monitor.pipeline.run import LiveRun
+from monitor.store import FILE_NAME
+
+Publish = Callable[[str, dict[str, Any]], None]
+Alert = Callable[[str, str, Sequence[str], Change], None]
+
+#: Runs kept in memory. Beyond it, those that ended or fell silent first are closed; they come back from
+#: their store when somebody asks.
+RUNS = 32
+#: A run that was silent for so long may be closed.
+SILENT_S = 3600.0
+
+
+class Pipeline:
+    """Takes the batches of all runs. Safe from any thread; two runs never wait for one another.
+
+    Args:
+        run_dir: the folder that keeps the runs.
+        publish: told (run, update) after each batch; must return at once. May be set later.
+        alert: told (run, name, addresses, change) of findings raised and cleared; sends them through
+            Apprise unless given.
+        clock: seconds, rising; says when the next diagnosis is due.
+    """
+
+    def __init__(
+        self,
+        run_dir: Path,
+        publish: Publish | None = None,
+        alert: Alert | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.publish = publish
+        self._run_dir = Path(run_dir)
+        self._alerts = Alerts(notice=self._notice)
+        self._alert = alert or self._alerts.tell
+        self._clock = clock
+        self._runs: dict[str, LiveRun] = {}
+        self._lock = threading.Lock()
+
+    def take(self, batch: Batch) -> None:
+        """Store, diagnose, alert, publish. Raises nothing that the caller could mend.
+
+        A batch that comes again changes nothing. One that the store has no room for is kept and
+        tried again with the next, while diagnosis goes on; see `last_seq`.
+        """
+        with self._run(batch.run) as run:
+            if not run.store(batch):
+                return
+            for change in run.diagnose():
+                self._alert(run.name, run.state.about["name"], run.addresses, change)
+            self._publish(run)
+
+    def last_seq(self, run: str, host: str) -> int:
+        """Number of the last batch of this run and host that is in the store; 0 before the first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._lock:
+            live = self._runs.get(run)
+        if live is None and not (self._run_dir / run / FILE_NAME).exists():
+            return 0
+        with self._run(run) as opened:
+            return opened.last_seq(host)
+
+    def snapshot(self, run: str) -> dict[str, Any] | None:
+        """A run's present state, in an update's form with the newest rows; None where there is no such run.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._lock:
+            live = self._runs.get(run)
+        if live is not None:
+            with live.lock:
+                return live.snapshot()
+        if not (self._run_dir / run / FILE_NAME).exists():
+            return None
+        return LiveRun.reopened(run, self._run_dir / run).snapshot()
+
+    def tick(self) -> None:
+        """Publish runs that went silent since their last batch. Call it every few seconds."""
+        with self._lock:
+            runs = list(self._runs.values())
+        for run in runs:
+            with run.lock:
+                if run.fell_silent():
+                    self._publish(run)
+
+    def close(self) -> None:
+        """Close every store, and send the alerts that wait."""
+        with self._lock:
+            runs, self._runs = list(self._runs.values()), {}
+        for run in runs:
+            with run.lock:
+                run.close()
+        self._alerts.close()
+
+    def _publish(self, run: LiveRun) -> None:
+        update = run.update()
+        if self.publish is not None:
+            self.publish(run.name, update)
+
+    def _notice(self, run: str, code: str) -> None:
+        """From the thread that sends alerts: shown with the next update."""
+        with self._lock:
+            live = self._runs.get(run)
+        if live is not None:
+            live.state.say(code)
+
+    @contextlib.contextmanager
+    def _run(self, name: str) -> Iterator[LiveRun]:
+        with self._lock:
+            run = self._runs.get(name)
+            if run is None:
+                self._make_room()
+                run = self._runs[name] = LiveRun(name, self._run_dir / name, self._clock)
+        with run.lock:
+            yield run
+
+    def _make_room(self) -> None:
+        idle = [run for run in self._runs.values() if run.idle(SILENT_S)]
+        for run in sorted(idle, key=lambda run: run.touched_s)[: max(len(self._runs) + 1 - RUNS, 0)]:
+            del self._runs[run.name]
+            run.close()

@@ -1,0 +1,118 @@
+"""View: a run's state in the form that pages draw: tiles, ranks, and rows of each stream."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from monitor.live import RunState
+from monitor.live.columns import Columns
+from monitor.live.ending import signal_name
+from monitor.report.contract import plain
+from monitor.schema import keys_of
+
+#: Rows of one stream that an update carries at most, and that a snapshot carries (about two minutes).
+UPDATE_ROWS, SNAPSHOT_ROWS = 600, 120
+#: Streams that an update carries at most, and ranks.
+STREAMS, RANKS = 512, 512
+
+_RATES = ("steps_per_s", "samples_per_s", "tokens_per_s", "data_share")
+_QUANTILES = ("step_p50_ms", "step_p95_ms", "step_p99_ms")
+_OF_RANKS = ("rss_mb", "tree_pss_mb", "main_cpu", "workers_cpu")
+_OF_HOSTS = ("memory_limit_mb", "cpu_used", "cpu_usable")
+
+Values = dict[str, list[float | None]]
+
+
+def tiles(state: RunState) -> dict[str, Any]:
+    """The newest numbers of the whole run; null where nothing was measured, "NaN" for such a loss."""
+    living = [rank.samples for rank in state.ranks.values() if rank.ended is None or state.finished]
+    return {
+        **{key: _last(state.own, key) for key in _RATES},
+        **{key: _number(state.own.newest(key)) for key in _QUANTILES},
+        **{key: _total(living, key) for key in _OF_RANKS},
+        **{key: _total(list(state.hosts.values()), key) for key in _OF_HOSTS},
+        "gpu": _gpus(state),
+        "loss": "NaN" if state.loss_is_nan else _number(state.own.newest("run_loss")),
+    }
+
+
+def epoch(state: RunState) -> int | None:
+    """The newest epoch that any rank is in; None where none was seen."""
+    newest = [rank.steps.newest("epoch") for rank in state.ranks.values() if len(rank.steps)]
+    known = [value for value in newest if math.isfinite(value)]
+    return int(max(known)) if known else None
+
+
+def ranks(state: RunState) -> list[dict[str, Any]]:
+    """Each rank: the phase it is in and since when, its last completed step, and how it ended."""
+    out = []
+    for number, rank in sorted(state.ranks.items())[:RANKS]:
+        phase, since_s = rank.phase or (None, None)
+        step = rank.step if rank.step >= 0 else None
+        entry = {"rank": number, "phase": phase, "phase_since_s": since_s, "step": step, "ended": None}
+        if rank.ended is not None:
+            end = {key: rank.ended.get(key) for key in ("code", "reason", "last_step", "last_phase", "t_s")}
+            entry["ended"] = plain({**end, "signal": signal_name(rank.ended.get("signal"))})
+        out.append(entry)
+    return out
+
+
+def marks(state: RunState) -> dict[str, int]:
+    """Up to where each stream has come."""
+    return {name: columns.total for name, columns in _streams(state)}
+
+
+def fresh_rows(state: RunState, told: dict[str, int]) -> dict[str, Values]:
+    """Rows of each stream beyond what `told` says was told already; `told` is brought up to date."""
+    out = {}
+    for name, columns in _streams(state):
+        fresh = min(columns.total - told.get(name, 0), UPDATE_ROWS)
+        told[name] = columns.total
+        if fresh and len(columns):
+            out[name] = _rows(columns, fresh)
+    return out
+
+
+def newest_rows(state: RunState) -> dict[str, Values]:
+    """The newest rows of each stream."""
+    return {name: _rows(columns, SNAPSHOT_ROWS) for name, columns in _streams(state) if len(columns)}
+
+
+def _streams(state: RunState) -> Iterator[tuple[str, Columns]]:
+    yield "run", state.own
+    named = [
+        *((f"host/{name}", columns) for name, columns in state.hosts.items()),
+        *((f"gpu/{name}", columns) for name, columns in state.gpus.items()),
+        *((f"proc/{number}", rank.samples) for number, rank in state.ranks.items()),
+    ]
+    yield from named[:STREAMS]
+
+
+def _rows(columns: Columns, last: int) -> Values:
+    table = columns.table(last)
+    return {key: [_number(v) for v in values.tolist()] for key, values in table.items() if key != "step"}
+
+
+def _gpus(state: RunState) -> list[dict[str, Any]] | None:
+    """Each GPU's newest sample; None where there is no GPU."""
+    if not state.gpus:
+        return None
+    found = sorted(state.gpus.items())
+    return [{"gpu": name, **{key: _last(columns, key) for key in keys_of("gpu")}} for name, columns in found]
+
+
+def _total(tables: list[Columns], key: str) -> float | None:
+    values = [value for value in (table.newest(key) for table in tables) if math.isfinite(value)]
+    return _number(sum(values)) if values else None
+
+
+def _last(columns: Columns, key: str) -> float | None:
+    newest = columns.column(key, 1)
+    return _number(float(newest[0])) if len(newest) else None
+
+
+def _number(value: float) -> float | None:
+    """Seven digits, which is what a float32 holds; None for what is not finite."""
+    return float(f"{value:.7g}") if math.isfinite(value) else None

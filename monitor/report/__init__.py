@@ -1,0 +1,133 @@
+"""Report: a run → the report of the contract. Every key is there; what cannot be known is null."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from monitor.report.contract import plain
+from monitor.report.liveness import lost
+from monitor.report.measure import Measures, measure
+from monitor.report.text import summary, text
+from monitor.store import FILE_NAME, Store, StoreError
+
+__all__ = ["OVER", "build", "lost", "outcome", "summary", "text", "wait"]
+
+#: Version of the report's form.
+SCHEMA = 1
+#: Status of a run that is over.
+OVER = frozenset({"finished", "crashed", "killed"})
+#: Between two looks at a run that is about to end.
+_LOOK_S = 0.1
+
+
+def build(run: str | Path | Store) -> dict[str, Any]:
+    """The report of a run, from its folder or its open store. See CONTRACT.md for the form.
+
+    `exit` has `last_step` and `last_phase` besides. For several ranks, shares and quantiles are means
+    over ranks, samples and memory sums, `steps` the most that any rank took. `rss_mb` is the peak
+    of the process tree's PSS where that was measured, else of the main process's resident memory.
+
+    Raises:
+        StoreError: there is no such run, or its store cannot be read.
+    """
+    with _opened(run) as store:
+        meta = store.meta()
+        status, end = outcome(store, meta)
+        measures = measure(store)
+        findings = store.findings()
+    report = {
+        "schema": SCHEMA,
+        "run": meta.get("run"),
+        "name": meta.get("name"),
+        "status": status,
+        "exit": end,
+        "world_size": meta.get("world_size", 1),
+        **_measured(measures),
+        "findings": findings,
+        "not_checked": meta.get("not_checked") or [],
+        "dropped_records": measures.dropped_records,
+        "started_unix_s": meta.get("started_unix_s"),
+        "verdict": meta.get("verdict"),
+    }
+    result: dict[str, Any] = plain(report)
+    return result
+
+
+def outcome(store: Store, meta: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    """Status and `exit` as they are now. A run that was lost counts as killed, and says so."""
+    status = str(meta.get("status") or "running")
+    if status in OVER:
+        return status, meta.get("exit")
+    why = lost(meta, store.hosts())
+    if why is None:
+        return status, None
+    return "killed", _exit(why)
+
+
+def wait(folder: str | Path, within_s: float) -> dict[str, Any]:
+    """The report once the run is over, or as it is after `within_s` seconds.
+
+    Where nothing was recorded at all the report says so, with every value null.
+    """
+    store, until = Path(folder) / FILE_NAME, time.monotonic() + within_s
+    while time.monotonic() < until:
+        with contextlib.suppress(StoreError), Store(store) as opened:
+            if opened.meta().get("status") in OVER:
+                break
+        time.sleep(_LOOK_S)
+    try:
+        return build(folder)
+    except StoreError as error:
+        return _nothing(Path(folder).name, str(error))
+
+
+def _nothing(run: str, why: str) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "run": run,
+        "name": run,
+        "status": "killed",
+        "exit": _exit(f"lost: nothing was recorded ({why})"),
+        "world_size": 1,
+        **_measured(Measures()),
+        "findings": [],
+        "not_checked": [],
+        "dropped_records": 0,
+        "started_unix_s": None,
+        "verdict": None,
+    }
+
+
+def _measured(measures: Measures) -> dict[str, Any]:
+    return {
+        "steps": measures.steps,
+        "duration_s": measures.duration_s,
+        "throughput": measures.throughput,
+        "step_ms": measures.step_ms,
+        "time_share": measures.time_share,
+        "memory": measures.memory,
+    }
+
+
+def _exit(reason: str) -> dict[str, Any]:
+    return {
+        "code": None,
+        "signal": None,
+        "reason": reason,
+        "rank": None,
+        "last_step": None,
+        "last_phase": None,
+    }
+
+
+@contextlib.contextmanager
+def _opened(run: str | Path | Store) -> Iterator[Store]:
+    if isinstance(run, Store):
+        yield run
+        return
+    with Store(Path(run) / FILE_NAME) as store:
+        yield store

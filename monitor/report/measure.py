@@ -1,0 +1,160 @@
+"""Measure: the report's numbers, over the whole run, from the store's totals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from monitor.schema import PHASES
+from monitor.store import Store
+
+Values = dict[str, float | None]
+
+
+def _nulls(*names: str) -> Values:
+    return dict.fromkeys(names)
+
+
+@dataclass
+class Measures:
+    """Numbers of a run under the names of the contract; null where they cannot be known."""
+
+    steps: int = 0
+    duration_s: float | None = None
+    throughput: Values = field(default_factory=lambda: _nulls("steps_per_s", "samples_per_s", "tokens_per_s"))
+    step_ms: Values = field(default_factory=lambda: _nulls("p50", "p95", "p99"))
+    time_share: Values = field(default_factory=lambda: _nulls(*PHASES))
+    memory: Values = field(
+        default_factory=lambda: _nulls(
+            "rss_mb", "cuda_allocated_mb", "cuda_reserved_mb", "cuda_fragmentation"
+        )
+    )
+    dropped_records: int = 0
+
+
+@dataclass(frozen=True)
+class _RankMeasures:
+    steps: int
+    missing: int
+    duration_s: float
+    per_s: Values
+    quantiles: Sequence[float]
+    share: Values
+
+
+def measure(store: Store) -> Measures:
+    """All numbers of a run. Raises StoreError."""
+    streams = store.streams()
+    ranks = [_rank(store, name) for name, rows in streams.items() if name.startswith("rank/") and rows]
+    out = Measures(memory=_memory(store, streams))
+    records = [event.get("records") for event in store.last_events(["dropped"])]
+    told = sum(count for count in records if isinstance(count, int))
+    out.dropped_records = max(told, sum(rank.missing for rank in ranks))
+    if not ranks:
+        return out
+    out.steps = max(rank.steps for rank in ranks)
+    out.duration_s = max(rank.duration_s for rank in ranks)
+    out.throughput = {
+        "steps_per_s": _mean(rank.per_s["steps"] for rank in ranks),
+        "samples_per_s": _sum(rank.per_s["samples"] for rank in ranks),
+        "tokens_per_s": _sum(rank.per_s["tokens"] for rank in ranks),
+    }
+    names = ("p50", "p95", "p99")
+    out.step_ms = {name: _mean(rank.quantiles[i] for rank in ranks) for i, name in enumerate(names)}
+    out.time_share = {phase: _mean(rank.share[phase] for rank in ranks) for phase in PHASES}
+    return out
+
+
+def _rank(store: Store, stream: str) -> _RankMeasures:
+    """One rank's numbers; rates and shares are of the time between the first and the last step's end."""
+    span = store.span(stream)
+    assert span is not None
+    keys = ("step_ms", "samples", "tokens", *(f"{phase}_ms" for phase in PHASES))
+    totals = store.totals(stream, keys)
+    first = store.rows(stream, keys, span["first_row"], span["first_row"])
+    rest = {key: _without(totals[key], float(first[key][0])) for key in keys}
+    wall_s = span["last_t_s"] - span["first_t_s"]
+    numbered = span["last_row"] - span["first_row"]
+    rows = span["rows"] - 1
+    began_s = span["first_t_s"] - (_known(float(first["step_ms"][0])) or 0.0) / 1e3
+    per_s = {
+        "steps": numbered / wall_s if wall_s > 0 else None,
+        "samples": _rate(rest["samples"], numbered, wall_s),
+        "tokens": _rate(rest["tokens"], numbered, wall_s),
+    }
+    qs = store.quantiles(stream, "step_ms", (0.5, 0.95, 0.99), skip=1 if rows else 0)
+    share = _share(rest, wall_s, whole=rows == numbered)
+    steps = span["last_row"] + 1
+    return _RankMeasures(steps, steps - span["rows"], span["last_t_s"] - began_s, per_s, qs, share)
+
+
+def _without(total: tuple[float, int, float, float], first: float) -> tuple[float, int]:
+    """Sum and count of a metric without the first row."""
+    summed, count = total[:2]
+    return (summed, count) if math.isnan(first) else (summed - first, count - 1)
+
+
+def _rate(rest: tuple[float, int], steps: int, wall_s: float) -> float | None:
+    """Per second of wall time; steps whose number is not known count like the others."""
+    summed, count = rest
+    return summed / count * steps / wall_s if count > 0 and wall_s > 0 else None
+
+
+def _share(rest: Mapping[str, tuple[float, int]], wall_s: float, *, whole: bool) -> Values:
+    """Shares of wall time, what nothing claims being `other`; of the time that is known where rows miss."""
+    claimed = {phase: max(rest[f"{phase}_ms"][0], 0.0) for phase in PHASES}
+    total_ms = sum(claimed.values())
+    if total_ms <= 0 or wall_s <= 0:
+        return _nulls(*PHASES)
+    if whole:
+        claimed["other"] += max(wall_s * 1e3 - total_ms, 0.0)
+        total_ms = max(wall_s * 1e3, total_ms)
+    return {phase: value / total_ms for phase, value in claimed.items()}
+
+
+def _memory(store: Store, streams: Iterable[str]) -> Values:
+    """Peaks, summed over ranks."""
+    out = Measures().memory
+    peaks = {"tree_pss_mb": 0.0, "rss_mb": 0.0}
+    for stream in streams:
+        if stream.startswith("proc/"):
+            for key, total in store.totals(stream, list(peaks)).items():
+                peaks[key] += _known(total[3]) or 0.0
+    out["rss_mb"] = peaks["tree_pss_mb"] or peaks["rss_mb"] or None
+    return out
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _all(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = _all(values)
+    return sum(known) / len(known) if known else None
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = _all(values)
+    return sum(known) if known else None
+
+
+def brief(store: Store) -> dict[str, Any]:
+    """Steps, steps per second and duration of a run, without its quantiles; quick. Raises StoreError."""
+    best: dict[str, Any] = {"steps": 0, "steps_per_s": None, "duration_s": None}
+    for stream in store.streams():
+        span = store.span(stream) if stream.startswith("rank/") else None
+        if span is not None and span["last_row"] + 1 > best["steps"]:
+            wall_s = span["last_t_s"] - span["first_t_s"]
+            numbered = span["last_row"] - span["first_row"]
+            best = {
+                "steps": span["last_row"] + 1,
+                "steps_per_s": numbered / wall_s if wall_s > 0 else None,
+                "duration_s": wall_s,
+            }
+    return best

@@ -1,0 +1,137 @@
+"""Runs: those that a folder keeps, and which one somebody means."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from monitor import report
+from monitor.report.measure import brief
+from monitor.store import FILE_NAME, Store, StoreError
+
+#: Runs whose summary is remembered for as long as their files do not change.
+_REMEMBERED = 1_024
+LATEST = "latest"
+
+
+class NoSuchRunError(LookupError):
+    """No run, or several, are called so. The message says what to do, in one line."""
+
+
+def folders(run_dir: Path) -> list[Path]:
+    """Folders of all runs, newest first. Empty where there is no such folder."""
+    try:
+        with os.scandir(run_dir) as entries:
+            names = [entry.name for entry in entries if entry.is_dir()]
+    except OSError:
+        return []
+    # the name begins with the time
+    return [run_dir / name for name in sorted(names, reverse=True) if (run_dir / name / FILE_NAME).exists()]
+
+
+def resolve(text: str, run_dir: Path) -> Path:
+    """The folder of the run that somebody means.
+
+    Args:
+        text: a path (of the folder or its store), a run's id, the beginning of one, a run's name (the
+            newest of that name), or "latest".
+        run_dir: the folder that keeps the runs.
+
+    Raises:
+        NoSuchRunError: none, or several, are meant.
+    """
+    path = Path(text).expanduser()
+    if path.name == FILE_NAME and path.is_file():
+        return path.parent
+    if (path / FILE_NAME).is_file():
+        return path
+    known = folders(run_dir)
+    if text == LATEST and known:
+        return known[0]
+    for folder in known:
+        if folder.name == text:
+            return folder
+    begun = [folder for folder in known if folder.name.startswith(text)]
+    if len(begun) == 1:
+        return begun[0]
+    named = [folder for folder in known if _name(folder) == text]
+    if named:
+        return named[0]
+    if begun:
+        raise NoSuchRunError(
+            f"{len(begun)} runs begin with {text!r}; give more of the name: see torchvitals ls"
+        )
+    raise NoSuchRunError(f"no run is called {text!r} in {run_dir}; see torchvitals ls, or give --run-dir")
+
+
+def summaries(run_dir: Path) -> list[dict[str, Any]]:
+    """All runs, newest first.
+
+    Each has `run`, `name`, `status`, `exit`, `started_unix_s`, `steps`, `steps_per_s`, `duration_s`,
+    `world_size`, `verdict` (see `diagnosis.verdict`) and `finding` (code of the gravest that stands,
+    or None). One whose store cannot be read has `status` "unreadable" and `error`.
+    """
+    found = [_summary(folder) for folder in folders(run_dir)]
+    return sorted(found, key=lambda run: (run["started_unix_s"] or 0.0, run["run"]), reverse=True)
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    store = folder / FILE_NAME
+    summary, meta, hosts = _read(folder, _stamp(store), _stamp(Path(f"{store}-wal")))
+    if summary["status"] in report.OVER or meta is None:
+        return dict(summary)
+    why = report.lost(meta, hosts)
+    return dict(summary) if why is None else {**summary, "status": "killed", "exit": {"reason": why}}
+
+
+@lru_cache(_REMEMBERED)
+def _read(folder: Path, *_: Any) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any]]:
+    """Summary, meta and hosts, as long as the files are the same."""
+    try:
+        with Store(folder / FILE_NAME) as store:
+            meta, hosts = store.meta(), store.hosts()
+            standing = [f for f in store.findings() if f.get("cleared_at_s") is None]
+            summary = {**_described(folder, meta), **brief(store), "finding": _gravest(standing)}
+    except StoreError as error:
+        return {**_described(folder, {"status": "unreadable"}), "error": str(error)}, None, {}
+    return summary, meta, hosts
+
+
+def _described(folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "run": folder.name,
+        "name": meta.get("name") or folder.name,
+        "status": meta.get("status") or "running",
+        "exit": meta.get("exit"),
+        "started_unix_s": meta.get("started_unix_s"),
+        "world_size": meta.get("world_size", 1),
+        "verdict": meta.get("verdict"),
+        "steps": 0,
+        "steps_per_s": None,
+        "duration_s": None,
+        "finding": None,
+    }
+
+
+def _gravest(findings: list[dict[str, Any]]) -> str | None:
+    order = {"critical": 0, "warning": 1, "info": 2}
+    return min(findings, key=lambda f: order.get(f["severity"], 3))["code"] if findings else None
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def _name(folder: Path) -> str | None:
+    try:
+        with Store(folder / FILE_NAME) as store:
+            name = store.meta().get("name")
+    except StoreError:
+        return None
+    return str(name) if name is not None else None
