@@ -9,11 +9,14 @@ import sys
 
 def _step_aside(here: str) -> None:
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
-    sys.modules.pop("sitecustomize", None)
+    ours = sys.modules.pop("sitecustomize")
     try:
         import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
     except ImportError:
-        return
+        pass
+    finally:
+        # Python looks its newly imported module up once more.
+        sys.modules.setdefault("sitecustomize", ours)
 
 
 def _begin() -> None:
