@@ -13,6 +13,7 @@ import flask_socketio
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
+from monitor.runs import NoSuchRunError
 from monitor.store import StoreError
 
 from . import api, assets, metrics, pages
@@ -20,7 +21,7 @@ from .auth import Access, Refusals, Tokens
 from .guard import Guard, HostGuard
 from .ingest import Ingest
 from .live import Live, open_sockets
-from .source import NoSuchRunError, Pipeline, Source
+from .source import Pipeline, Source
 
 _log = logging.getLogger("monitor.web")
 
@@ -117,7 +118,7 @@ def _failed(error: Exception) -> flask.Response:
                 answer.headers[name] = value
         return answer
     if isinstance(error, NoSuchRunError):
-        return api.reply({"error": f"no run is called {error.args[0]!r}; see api/runs"}, 404)
+        return api.reply({"error": str(error)}, 404)
     if isinstance(error, StoreError):
         return api.reply({"error": str(error)}, 503)
     _log.error("%s %s failed", flask.request.method, flask.request.path, exc_info=error)

@@ -38,10 +38,10 @@ class Taker(Protocol):
     """Where batches go."""
 
     def take(self, batch: Batch) -> None:
-        """Store and digest one batch."""
+        """Store and digest one batch. It may fail to store it, which `last_seq` tells."""
 
     def last_seq(self, run: str, host: str) -> int:
-        """Number of the last batch stored of this run and host; 0 when there is none."""
+        """Number of the last batch that is in the store, of this run and host; 0 before the first."""
 
 
 class Ingest(flask_socketio.Namespace):  # type: ignore[misc]  # the library is untyped
@@ -103,4 +103,6 @@ class Ingest(flask_socketio.Namespace):  # type: ignore[misc]  # the library is 
             return {"error": "this connection brings batches of another run or host"}
         self._taker.take(batch)
         self.batches += 1
+        if self._taker.last_seq(*peer) < batch.seq:
+            return {"error": "the hub cannot store it now", "retry": True}
         return {"seq": batch.seq}

@@ -46,6 +46,9 @@ FRAMING = 4096
 class Source(Protocol):
     """Where the states of runs come from."""
 
+    def has(self, run: str) -> bool:
+        """Whether there is a run of that name."""
+
     def runs(self) -> list[dict[str, Any]]:
         """The list of runs, newest first."""
 
@@ -157,14 +160,11 @@ class Live(flask_socketio.Namespace):  # type: ignore[misc]
         run = LIST if wish.get("runs") is True else wish.get("run")
         if not isinstance(run, str):
             return {"error": 'watch takes {"run": id} or {"runs": true}'}
-        if wish.get("runs") is not True and not self._known(run):
+        if wish.get("runs") is not True and not self._source.has(run):
             return {"error": f"no run is called {run[:128]!r}; see api/runs"}
         if self.publisher.enter(sid, run):
             self._first(sid, run)
         return {"ok": True}
-
-    def _known(self, run: str) -> bool:
-        return any(known["run"] == run for known in self._source.runs())
 
     def _first(self, sid: str, room: str) -> None:
         if room == LIST:

@@ -7,29 +7,27 @@ path: it is looked for among the names that the folder has.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from monitor import report, runs
 from monitor.batch import Batch
+from monitor.runs import NoSuchRunError
 from monitor.store import FILE_NAME, Store
-
-
-class NoSuchRunError(LookupError):
-    """The folder of runs has none of that name."""
 
 
 class Pipeline(Protocol):
     """What the doors need of `monitor.pipeline.Pipeline`."""
 
-    publish: Any
+    publish: Callable[[str, dict[str, Any]], None] | None
 
     def take(self, batch: Batch) -> None:
         """Store, diagnose, alert, publish."""
 
     def last_seq(self, run: str, host: str) -> int:
-        """Number of the last batch stored of this run and host; 0 when there is none."""
+        """Number of the last batch that is in the store, of this run and host; 0 before the first."""
 
     def snapshot(self, run: str) -> dict[str, Any] | None:
         """A run's present state; None when there is no such run."""
@@ -55,12 +53,18 @@ class Source:
                         return Path(entry.path)
         except FileNotFoundError:
             pass
-        raise NoSuchRunError(run)
+        raise NoSuchRunError(f"no run is called {run[:128]!r}; see api/runs")
+
+    def has(self, run: str) -> bool:
+        """Whether the folder keeps a run of that name."""
+        try:
+            self.folder(run)
+        except NoSuchRunError:
+            return False
+        return True
 
     def runs(self) -> list[dict[str, Any]]:
         """The list of runs, newest first."""
-        from monitor import runs
-
         return runs.summaries(self._run_dir)
 
     def snapshot(self, run: str) -> dict[str, Any] | None:
@@ -72,8 +76,6 @@ class Source:
 
     def report(self, run: str) -> dict[str, Any]:
         """A run's report. Raises NoSuchRunError, StoreError."""
-        from monitor import report
-
         return report.build(self.folder(run))
 
     @contextmanager

@@ -121,6 +121,7 @@ class WebSocket:
         try:
             self._connection = _Connection(environ)
         except (ProtocolError, simple_websocket.ConnectionError, OSError, KeyError, ValueError):
+            self._forget()
             return refuse(start, "400 BAD REQUEST", "not a WebSocket handshake")
         environ[ENVIRON_KEY] = self
         try:
@@ -128,6 +129,12 @@ class WebSocket:
         finally:
             self._connection.abort()
         raise ConnectionError("websocket closed")
+
+    def _forget(self) -> None:
+        """Take back the session that the Socket.IO server has opened already for this handshake."""
+        session = getattr(self._handler, "__self__", None)
+        if session is not None:
+            session.close(wait=False, abort=True)
 
     def admit(self, limit: int) -> None:
         """Its sender has shown a token: messages up to `limit` bytes, and all the time in the world."""

@@ -33,6 +33,10 @@ EXAMPLE = """  torchvitals serve
 
 #: Seconds without an agent and without a viewer after which an ephemeral hub goes.
 IDLE_S = 15 * 60.0
+#: Seconds between two looks at what fell silent.
+TICK_S = 2.0
+
+_log = logging.getLogger("monitor.web")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -169,7 +173,7 @@ def _serve(args: argparse.Namespace, hub: state.HubState, listener: socket.socke
     print(f"serving {runs}\n  {hub.url}", flush=True)
     if args.open:
         _open(hub.url)
-    _wait(stop, doors_of(app), (args.idle_s or IDLE_S) if args.ephemeral else None)
+    _wait(stop, doors_of(app), pipeline.tick, (args.idle_s or IDLE_S) if args.ephemeral else None)
     server.stop()
     pipeline.close()
     return 0
@@ -197,17 +201,25 @@ def _on_signals() -> threading.Event:
 
 
 def _wait(
-    stop: threading.Event, doors: Any, idle_s: float | None, clock: Callable[[], float] = time.monotonic
+    stop: threading.Event,
+    doors: Any,
+    tick: Callable[[], None],
+    idle_s: float | None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Return when `stop` is set, or when nobody was connected for `idle_s` seconds."""
-    if idle_s is None:
-        stop.wait()
-        return
+    """Return when `stop` is set, or when nobody was connected for `idle_s` seconds.
+
+    `tick` is called every few seconds meanwhile; an error of its own is logged.
+    """
     busy = clock()
-    while not stop.wait(min(5.0, idle_s / 4)):
+    while not stop.wait(min(TICK_S, (idle_s or 4 * TICK_S) / 4)):
+        try:
+            tick()
+        except Exception:  # noqa: BLE001  the hub outlives it
+            _log.exception("the pipeline's tick failed")
         if doors.busy:
             busy = clock()
-        elif clock() - busy >= idle_s:
+        elif idle_s is not None and clock() - busy >= idle_s:
             return
 
 

@@ -1,4 +1,4 @@
-"""A real hub on a real port, and clients for its doors. The pipeline behind it is a small stand-in."""
+"""A real hub on a real port, and clients for its doors. The pipeline behind it is real, too."""
 
 from __future__ import annotations
 
@@ -17,35 +17,31 @@ import socketio
 from monitor.web.app import Doors, doors_of
 
 from monitor.batch import Batch, Block
-from monitor.store import FILE_NAME, Store
+from monitor.pipeline import Pipeline
 
 VIEWER, INGEST = "v" * 32, "i" * 32
 #: Longest that a test waits for something that happens at once on an idle machine.
 PATIENCE_S = 10.0
 
 
-class FakePipeline:
-    """Keeps what it is given, in memory and in real stores."""
+class WatchedPipeline(Pipeline):
+    """The real one. It remembers what it took, can be made to fail, and says what is put into `states`."""
 
     def __init__(self, run_dir: Path) -> None:
-        self.run_dir, self.taken, self.states = run_dir, [], {}
-        self.publish: Callable[[str, dict[str, Any]], None] = lambda run, update: None
+        super().__init__(run_dir)
+        self.run_dir = run_dir
+        self.taken: list[Batch] = []
+        self.states: dict[str, dict[str, Any]] = {}
         self.error: Exception | None = None
 
     def take(self, batch: Batch) -> None:
         if self.error is not None:
             raise self.error
-        store = Store(self.run_dir / batch.run / FILE_NAME, create=True)
-        new = store.append(batch, meta={"run": batch.run, "status": "running"})
-        store.close()
-        if new:
-            self.taken.append(batch)
-
-    def last_seq(self, run: str, host: str) -> int:
-        return max((b.seq for b in self.taken if (b.run, b.host) == (run, host)), default=0)
+        super().take(batch)
+        self.taken.append(batch)
 
     def snapshot(self, run: str) -> dict[str, Any] | None:
-        return self.states.get(run, {"run": run, "name": run, "seq": 0, "status": "running", "rows": {}})
+        return self.states.get(run) or super().snapshot(run)
 
 
 def make_batch(run: str = "run-1", host: str = "box", seq: int = 1, rows: int = 4) -> Batch:
@@ -62,7 +58,7 @@ class Hub:
 
     app: flask.Flask
     port: int
-    pipeline: FakePipeline
+    pipeline: WatchedPipeline
     clients: list[Any] = field(default_factory=list)
     sockets: list[Any] = field(default_factory=list)
 
@@ -141,8 +137,3 @@ def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
         assert time.monotonic() < end, "waited in vain"
         threading.Event().wait(0.01)
     return value
-
-
-def list_runs(run_dir: Path) -> list[dict[str, Any]]:
-    folders = sorted(run_dir.iterdir()) if run_dir.is_dir() else []
-    return [{"run": f.name, "name": f.name, "status": "running"} for f in folders if f.is_dir()]

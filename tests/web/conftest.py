@@ -8,24 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from monitor.web import source
 from monitor.web.app import create_app
 from monitor.web.auth import Tokens
 from monitor.web.server import Server
-from webhub import INGEST, VIEWER, FakePipeline, Hub, list_runs, make_batch
+from webhub import INGEST, VIEWER, Hub, WatchedPipeline, make_batch
 
 
 @pytest.fixture
-def start_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Hub]]:
+def start_hub(tmp_path: Path) -> Iterator[Callable[..., Hub]]:
     """Starts hubs; all are stopped at the end."""
-    monkeypatch.setattr(source.Source, "runs", lambda self: list_runs(self._run_dir))
     started: list[tuple[Hub, Server]] = []
 
     def start(**options: Any) -> Hub:
         run_dir = tmp_path / "runs"
         run_dir.mkdir(exist_ok=True)
         listener = socket.create_server(("127.0.0.1", 0))
-        pipeline = FakePipeline(run_dir)
+        pipeline = WatchedPipeline(run_dir)
         app = create_app(pipeline, run_dir=run_dir, tokens=Tokens(VIEWER, INGEST), **options)
         server = Server(app, listener, poll_s=0.02)
         server.start()
@@ -37,6 +35,7 @@ def start_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
     for hub, server in started:
         hub.close()
         server.stop()
+        hub.pipeline.close()
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ NAMES = st.sampled_from(["stream", "keys", "from", "to", "points", "after", "lim
 
 
 def test_the_list_names_every_run(hub: Hub):
-    """Newest first is the list's own business; here they are all there."""
+    """Newest first."""
     hub.pipeline.take(make_batch("run-2"))
-    assert [run["run"] for run in hub.get("/api/runs").json()["runs"]] == ["run-1", "run-2"]
+    assert [run["run"] for run in hub.get("/api/runs").json()["runs"]] == ["run-2", "run-1"]
 
 
 def test_a_runs_state_comes_with_what_describes_it(hub: Hub):

@@ -87,7 +87,7 @@ def test_the_list_of_runs_is_watched_too(hub: Hub):
     assert [run["run"] for run in screen.next()["runs"]] == ["run-1"]
     hub.pipeline.take(make_batch("run-2"))
     hub.pipeline.publish("run-2", state(1, "run-2"))
-    assert [run["run"] for run in screen.next()["runs"]] == ["run-1", "run-2"]
+    assert [run["run"] for run in screen.next()["runs"]] == ["run-2", "run-1"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""The doors together."""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable
+from typing import Any
+
+import flask
+import pytest
+from monitor.web.app import doors_of
+from monitor.web.source import Source
+from webhub import Hub, make_batch, until
+
+from monitor.batch import to_bytes
+
+
+def test_what_an_agent_sends_a_browser_sees(hub: Hub):
+    """In at one door, through the pipeline, out at the other, with every row."""
+    seen: queue.Queue[dict[str, Any]] = queue.Queue()
+    viewer = hub.viewer(on={"update": seen.put})
+    viewer.call("watch", {"run": "run-1"}, namespace="/live")
+    first = seen.get(timeout=5)
+    agent = hub.agent("run-1")
+    for seq in (2, 3, 4):
+        agent.call("batch", to_bytes(make_batch(seq=seq)), namespace="/ingest")
+    shown = [first]
+    while shown[-1]["steps"] < 16:
+        shown.append(seen.get(timeout=5))
+    after = shown[1:]
+    assert all(now["first_seq"] == before["seq"] + 1 for before, now in zip(shown, after, strict=False))
+    assert shown[-1]["seq"] == first["seq"] + 3
+
+
+def test_two_hubs_in_one_process_share_nothing(start_hub: Callable[..., Hub]):
+    """No globals: what one hub knows the other does not."""
+    one, other = start_hub(), start_hub()
+    one.viewer()
+    assert (one.doors.live.viewers, other.doors.live.viewers) == (1, 0)
+    assert one.app is not other.app
+
+
+def test_a_hub_is_busy_while_anybody_is_connected(hub: Hub):
+    """An agent or a viewer; a read by REST does not count."""
+    assert not hub.doors.busy
+    hub.get("/api/runs")
+    assert not hub.doors.busy
+    viewer = hub.viewer()
+    assert hub.doors.busy
+    viewer.disconnect()
+    until(lambda: not hub.doors.busy)
+
+
+def test_a_fault_of_ours_is_logged_and_not_shown(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """500 in JSON, the traceback in the log, no debugger."""
+    monkeypatch.setattr(Source, "runs", lambda self: 1 / 0)
+    with caplog.at_level(logging.ERROR):
+        answer = hub.get("/api/runs")
+    assert (answer.status_code, set(answer.json())) == (500, {"error"})
+    assert "ZeroDivisionError" in caplog.text
+    assert not hub.app.debug
+
+
+def test_an_address_is_right_or_it_is_not(hub: Hub):
+    """No redirects that could be led elsewhere."""
+    for path in ("//evil.example", "/api//runs", "/api/runs/", "/index.html", "/socket.io"):
+        assert hub.get(path).status_code in (404, 405), path
+
+
+def test_the_doors_are_found_on_the_app(hub: Hub):
+    """For whoever runs the hub."""
+    assert doors_of(hub.app) is hub.doors
+    with pytest.raises(KeyError):
+        doors_of(flask.Flask("other"))
