@@ -66,9 +66,10 @@ class LiveRun:
         self._course = Course()
         self._unchecked: list[dict[str, str]] = []
         self._store: Store | None = None
-        self._waiting: deque[Batch] = deque(maxlen=WAITING)
+        self._waiting: deque[Batch] = deque()
         self._trouble: str | None = None
         self._seen: dict[str, int] = {}
+        self._queued: dict[str, int] = {}
         self._saved_meta: dict[str, Any] = {}
         self._due_s = 0.0
         self._over = False
@@ -94,18 +95,18 @@ class LiveRun:
 
     def store(self, batch: Batch) -> bool:
         """Take a batch into memory and into the store. False where it had come before."""
-        if batch.seq <= self._seen.get(batch.host, 0):
-            self._write()
-            return False
-        self._seen[batch.host] = batch.seq
-        self.touched_s, self.data_unix_s, self._told_silence = self._clock(), self._wall(), False
+        fresh = batch.seq > self._seen.get(batch.host, 0)
         batch = self._without_secrets(batch)
-        row = self.state.take(batch)
         kept = tuple(event for event in batch.events if event["kind"] not in PASSING)
-        blocks = batch.blocks if row is None else (*batch.blocks, row)
-        self._waiting.append(dataclasses.replace(batch, blocks=blocks, events=kept))
+        blocks = batch.blocks
+        if fresh:
+            self._seen[batch.host] = batch.seq
+            self.touched_s, self.data_unix_s, self._told_silence = self._clock(), self._wall(), False
+            row = self.state.take(batch)
+            blocks = blocks if row is None else (*blocks, row)
+        self._enqueue(dataclasses.replace(batch, blocks=blocks, events=kept))
         self._write()
-        return True
+        return fresh
 
     def diagnose(self) -> list[Change]:
         """Let the doctor look, where it is time, and always at the run's end. Never raises."""
@@ -179,6 +180,7 @@ class LiveRun:
     def _load(self, store: Store) -> None:
         hosts = store.hosts()
         self._seen = {host: int(known["seq"]) for host, known in hosts.items()}
+        self._queued = dict(self._seen)
         self._seq = sum(self._seen.values())
         self.data_unix_s = max((known["received_unix_s"] for known in hosts.values()), default=0.0)
         meta = store.meta()
@@ -194,6 +196,16 @@ class LiveRun:
         self.state.stalled = any(finding.code == "stall" for finding in self._course.standing)
         self._over = self.state.finished
         self._marks = view.marks(self.state)
+
+    def _enqueue(self, batch: Batch) -> None:
+        """One that finds no room here either is left to its agent, which sends it again."""
+        if batch.seq <= self._queued.get(batch.host, 0):
+            return
+        if len(self._waiting) >= WAITING:
+            self.state.say("records_dropped")
+            return
+        self._queued[batch.host] = batch.seq
+        self._waiting.append(batch)
 
     def _write(self) -> None:
         """Store what waits, in order, as far as there is room."""
