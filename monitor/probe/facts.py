@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from monitor.probe.forward import OURS, SEAM
 from monitor.probe.recorder import Recorder
 
 #: Modules of a model that are looked at.
@@ -95,7 +96,8 @@ def model_facts(model: nn.Module) -> dict[str, Any]:
 
 
 def _compiled_in_place(model: nn.Module) -> bool:
-    return getattr(model, "_compiled_call_impl", None) is not None
+    call = getattr(model, SEAM, None)
+    return bool(getattr(call, OURS, call is not None))
 
 
 def _channels_last(weight: torch.Tensor) -> bool:

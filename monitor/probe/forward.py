@@ -18,6 +18,8 @@ from monitor.probe.recorder import Recorder
 FRAMES = 12
 #: Where `nn.Module.__call__` looks first.
 SEAM = "_compiled_call_impl"
+#: Marks our own call there; its value says whether the module was compiled in place.
+OURS = "_torchvitals_compiled"
 #: Names looked at in one frame.
 NAMES = 400
 
@@ -61,6 +63,7 @@ class Roots:
         calls = self._around(module, getattr(module, SEAM, None) or module._call_impl)
         before = vars(module).get(SEAM)
         vars(module)[SEAM] = calls
+        setattr(calls, OURS, before is not None)
 
         def undo() -> None:
             if vars(module).get(SEAM) is calls:

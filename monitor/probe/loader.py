@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, dataloader
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.clock import DATA, EVAL, OTHER
 from monitor.probe.patches import Patches
-from monitor.probe.place import call_source, location, user_frame
+from monitor.probe.place import call_source, location, made_at, user_frame
 from monitor.probe.recorder import DATA_CPU, ELEMENTS, SAMPLES, TOKENS, Recorder
 
 #: How deep a batch is searched for tensors, and how many are looked at.
@@ -36,11 +36,22 @@ class Feed:
         epochs: iterations over it, begun so far.
         iter_ms: what the newest `iter(loader)` took.
         first_wait_ms: what the first fetch of the newest iteration took; None before it.
+        trains: it has fed at least one training step.
         unused: a batch was fetched with gradients on, and since then nothing but evaluation was seen.
         place: where in the user's code it was first iterated.
     """
 
-    __slots__ = ("call", "epochs", "evaluates", "first_wait_ms", "iter_ms", "number", "place", "unused")
+    __slots__ = (
+        "call",
+        "epochs",
+        "evaluates",
+        "first_wait_ms",
+        "iter_ms",
+        "number",
+        "place",
+        "trains",
+        "unused",
+    )
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -48,7 +59,7 @@ class Feed:
         self.epochs = 0
         self.iter_ms = 0.0
         self.first_wait_ms: float | None = None
-        self.unused = False
+        self.trains = self.unused = False
         self.place: str | None = None
         self.call: str | None = None
 
@@ -151,6 +162,8 @@ class Feeds:
                     self._consumed = None
                     return batch
                 self._consumed = feed
+                if feed is not None:
+                    feed.trains = True
                 if sampled:
                     _add(values, DATA_CPU, (cpu_now() - cpu) / 1e6)
                 on_fetched()
@@ -209,7 +222,9 @@ class Feeds:
 
         def role() -> None:
             if feed.first_wait_ms is not None:
-                recorder.fact(name, {**facts, "role": "eval" if feed.evaluates else "train"})
+                recorder.fact(
+                    name, {**facts, "role": "train" if feed.trains and not feed.evaluates else "eval"}
+                )
 
         recorder.watchers.append(role)
 
@@ -242,7 +257,10 @@ def watch_construction(patches: Patches) -> None:
 
 def _built(loader: Any) -> tuple[str | None, str | None]:
     known = _built_at.get(loader)
-    return known if known is not None else (location(user_frame(3)), None)
+    if known is None:
+        frame = user_frame(3)
+        known = made_at(loader, "DataLoader", frame) or (location(frame), None)
+    return known
 
 
 def loader_facts(loader: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 import sysconfig
 from types import FrameType
@@ -13,6 +14,8 @@ _LIBRARY = tuple(
     {os.path.abspath(path) + os.sep for name, path in sysconfig.get_paths().items() if "lib" in name}
     | {"<frozen", "<string>"}
 )
+#: Frames searched for the name of a value.
+FRAMES = 12
 #: Lines of one call that are read when its source is shown.
 CALL_LINES = 12
 
@@ -50,6 +53,31 @@ def call_source(frame: FrameType | None, name: str) -> str | None:
         if start < len(lines) and f"{name}(" in lines[start]:
             text = "".join(lines[start : start + CALL_LINES])
             return _balanced(text[text.index(f"{name}(") :])
+    return None
+
+
+def made_at(value: object, kind: str, frame: FrameType | None) -> tuple[str, str | None] | None:
+    """Where `value` was made by a call to `kind`, for a value that was made before anybody watched.
+
+    The frames from `frame` outwards know it by a name; the source says `name = kind(…)` somewhere.
+    Returns the location and the call's source; None where no such line is found.
+    """
+    for _ in range(FRAMES):
+        if frame is None:
+            return None
+        lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+        names = [name for name, item in frame.f_locals.items() if item is value]
+        owner = getattr(frame.f_locals.get("self"), "__dict__", {})
+        names += [f"self.{name}" for name, item in owner.items() if item is value]
+        for name in names:
+            made = re.compile(rf"(^|[\s,(]){re.escape(name)}\b[^=]*=\s*.*\b{kind}\(")
+            for number, line in enumerate(lines, 1):
+                if made.search(line):
+                    text = "".join(lines[number - 1 : number - 1 + CALL_LINES])
+                    return f"{short(frame.f_code.co_filename)}:{number}", _balanced(
+                        text[text.index(f"{kind}(") :]
+                    )
+        frame = frame.f_back
     return None
 
 
