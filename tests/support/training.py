@@ -54,7 +54,8 @@ class Training:
         self.steps += steps
         self.now_s += steps * self.step_s + idle_s
         self.seq += 1
-        return Batch(self.run, self.host, self.seq, self.now_s, tuple(blocks), events)
+        told = tuple({"last_step": self.steps - 1, **e} if e["kind"] == "rank_end" else e for e in events)
+        return Batch(self.run, self.host, self.seq, self.now_s, tuple(blocks), told)
 
     def rows(self, stream: str, steps: int, columns: dict[str, float]) -> Block:
         ends = array("d", self.now_s + self.step_s * np.arange(1, steps + 1))
@@ -74,9 +75,9 @@ class Training:
         return {"kind": kind, "t_s": self.now_s, **fields}
 
     def end(self, rank: int = 0, **how: Any) -> dict[str, Any]:
-        """A rank's end, a clean one unless said otherwise."""
+        """A rank's end after the batch's steps, a clean one unless said otherwise."""
         told = {"code": 0, "signal": None, "reason": "end of the script", "clean": True, **how}
-        return self.event("rank_end", rank=rank, last_step=self.steps - 1, last_phase="backward", **told)
+        return self.event("rank_end", rank=rank, last_phase="backward", **told)
 
     def killed(self, rank: int = 0) -> dict[str, Any]:
         return self.end(rank, code=None, signal=9, reason="killed by SIGKILL", clean=False)

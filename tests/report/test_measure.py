@@ -1,0 +1,142 @@
+"""The report's numbers are those of the whole run."""
+
+from __future__ import annotations
+
+import tempfile
+from array import array
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from training import STEP, Training
+
+from monitor.batch import Batch, Block
+from monitor.report.measure import Measures, brief, measure
+from monitor.schema import PHASES
+from monitor.store import Store
+
+
+def measured(path: Path, *batches: Batch) -> Measures:
+    with Store(path, create=True) as store:
+        for batch in batches:
+            store.append(batch)
+        return measure(store)
+
+
+def test_steady_run(tmp_path: Path) -> None:
+    """Every number of a run whose every step is alike."""
+    training = Training()
+    got = measured(tmp_path / "s", training.start(), training.batch(400), training.batch(800))
+    assert got.steps == 1200
+    assert got.duration_s == pytest.approx(24.0)
+    assert got.throughput == {
+        "steps_per_s": pytest.approx(50),
+        "samples_per_s": pytest.approx(1600),
+        "tokens_per_s": None,
+    }
+    assert got.step_ms == pytest.approx({"p50": 20.0, "p95": 20.0, "p99": 20.0})
+    assert got.time_share == pytest.approx({phase: STEP.get(phase, 0.0) / 20 for phase in PHASES})
+    assert got.dropped_records == 0
+
+
+def test_slow_first_step(tmp_path: Path) -> None:
+    """The first step counts for the duration, and for nothing else."""
+    training = Training(phases={"forward": 10_000.0})
+    first = training.batch(1)
+    training.phases = dict(STEP)
+    got = measured(tmp_path / "s", first, training.batch(100))
+    assert got.duration_s == pytest.approx(12.0)
+    assert got.throughput["steps_per_s"] == pytest.approx(50)
+    assert got.step_ms["p99"] == pytest.approx(20)
+    assert got.time_share["data"] == pytest.approx(0.3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(*[st.floats(0, 500, width=32)] * len(PHASES)), min_size=2, max_size=60))
+def test_shares_sum_to_one(steps: list[tuple[float, ...]]) -> None:
+    """Whatever the phases: shares sum to 1, and each is its part of the wall time after the first step."""
+    table = np.array(steps, np.float32)
+    taken = table.sum(axis=1, dtype=np.float64)
+    ends = 1.0 + np.cumsum(taken) / 1e3
+    columns = {f"{phase}_ms": array("f", table[:, i]) for i, phase in enumerate(PHASES)}
+    columns["step_ms"] = array("f", taken.astype(np.float32))
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "s", create=True) as store:
+        store.append(Batch("r", "h", 1, 1.0, (Block("rank/0", 0, array("d", ends), columns),)))
+        got = measure(store)
+    if taken[1:].sum() < 1e-3:
+        return
+    assert sum(value or 0.0 for value in got.time_share.values()) == pytest.approx(1)
+    data_ms = table[1:, 0].sum(dtype=np.float64)
+    assert got.time_share["data"] == pytest.approx(data_ms / taken[1:].sum(), abs=1e-3)
+
+
+def test_time_that_nothing_claims_is_other(tmp_path: Path) -> None:
+    """Where the phases do not cover the wall time, the rest is `other`, and no phase grows."""
+    ends = array("d", np.arange(1, 11) * 0.1)
+    columns = {"data_ms": array("f", [30.0] * 10), "step_ms": array("f", [30.0] * 10)}
+    got = measured(tmp_path / "s", Batch("r", "h", 1, 1.0, (Block("rank/0", 0, ends, columns),)))
+    assert got.time_share["data"] == pytest.approx(0.3)
+    assert got.time_share["other"] == pytest.approx(0.7)
+
+
+def test_missing_rows(tmp_path: Path) -> None:
+    """Rows that were lost are counted, and leave the shares to those that are known."""
+    training = Training()
+    first = training.batch(100)
+    training.batch(300)
+    lost = training.event("dropped", records=300)
+    got = measured(tmp_path / "s", first, training.batch(100, lost))
+    assert got.steps == 500
+    assert got.dropped_records == 300
+    assert got.throughput["steps_per_s"] == pytest.approx(50)
+    assert got.throughput["samples_per_s"] == pytest.approx(1600)
+    assert got.time_share["data"] == pytest.approx(0.3)
+
+
+def test_one_step(tmp_path: Path) -> None:
+    """One step has no rate and no shares; null, not zero."""
+    got = measured(tmp_path / "s", Training().batch(1))
+    assert got.steps == 1
+    assert got.duration_s == pytest.approx(0.02)
+    assert set(got.throughput.values()) == set(got.time_share.values()) == {None}
+    assert got.step_ms["p50"] == pytest.approx(20)
+
+
+def test_no_step(tmp_path: Path) -> None:
+    """A run that took no step has no number at all."""
+    got = measured(tmp_path / "s", Training().start())
+    assert got == Measures()
+    assert list(got.time_share) == list(PHASES)
+
+
+def test_several_ranks(tmp_path: Path) -> None:
+    """Steps are the most of any rank, shares and rates means, samples sums."""
+    fast, slow = Training(ranks=2), Training(ranks=2, phases={**STEP, "data": 26.0})
+    one, other = fast.batch(400).blocks[0], slow.batch(200).blocks[1]
+    got = measured(tmp_path / "s", Batch("r", "h", 1, 8.0, (one, other)))
+    assert got.steps == 400
+    assert got.throughput["steps_per_s"] == pytest.approx((50 + 25) / 2)
+    assert got.throughput["samples_per_s"] == pytest.approx(32 * (50 + 25))
+    assert got.time_share["data"] == pytest.approx((6 / 20 + 26 / 40) / 2)
+
+
+def test_memory(tmp_path: Path) -> None:
+    """Memory is the peak of the process tree, else of the main process; null where nobody looked."""
+    training = Training()
+    assert measured(tmp_path / "none", training.start()).memory["rss_mb"] is None
+    samples = [training.sample("proc/0", rss_mb=value) for value in (300.0, 900.0, 400.0)]
+    assert measured(tmp_path / "rss", *samples).memory["rss_mb"] == 900
+    tree = [training.sample("proc/1", rss_mb=500.0, tree_pss_mb=value) for value in (700.0, 1200.0)]
+    assert measured(tmp_path / "tree", *tree).memory["rss_mb"] == 1200
+    assert measured(tmp_path / "cuda", *tree).memory["cuda_allocated_mb"] is None
+
+
+def test_brief(tmp_path: Path) -> None:
+    """The list of runs tells steps, rate and duration of the rank that came furthest."""
+    training = Training()
+    with Store(tmp_path / "s", create=True) as store:
+        assert brief(store) == {"steps": 0, "steps_per_s": None, "duration_s": None}
+        store.append(training.batch(101))
+        assert brief(store) == pytest.approx({"steps": 101, "steps_per_s": 50.0, "duration_s": 2.0})
