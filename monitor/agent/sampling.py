@@ -57,7 +57,8 @@ class Sampling:
     def stop(self) -> None:
         """End, unless the system does not let go of the thread."""
         self._stop.set()
-        self._thread.join(timeout=1.0)
+        if self._thread.is_alive():
+            self._thread.join(timeout=1.0)
 
     def watch(self, tape: Followed) -> None:
         """Sample this rank from the next sample on."""

@@ -40,6 +40,8 @@ def main(spool: str, plan: dict[str, Any]) -> int:
             print("ready", flush=True)
     enter(tape, plan.get("phase", "forward"))
     print("ready", *[child.pid for child in children], flush=True)
+    if plan.get("hold"):
+        wait_for_line()
     return end(tape, journal, plan.get("end", "exit 0"))
 
 

@@ -1,0 +1,119 @@
+"""Samples come at their rhythm, from their own thread, whatever hangs or breaks in it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitor.agent.follow import Followed, Follower
+from monitor.agent.sampling import Sampling
+
+Train = Callable[..., Any]
+
+
+@pytest.fixture
+def sampling() -> Iterator[Sampling]:
+    made = Sampling("here", 0.05)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def tape(train: Train, spool: Path) -> Followed:
+    train(steps=1, end="wait")
+    return Follower(spool, 0).scan()[0]
+
+
+def gather(sampling: Sampling, true: Callable[[list[Any]], bool]) -> list[Any]:
+    """Samples until a condition holds of them."""
+    found: list[Any] = []
+    limit = time.monotonic() + 10
+    while not true(found):
+        assert time.monotonic() < limit
+        found += sampling.take()[0]
+        time.sleep(0.01)
+    return found
+
+
+def streams(samples: list[Any]) -> set[str]:
+    return {sample.stream for sample in samples}
+
+
+def test_the_host_is_sampled_without_any_rank(sampling: Sampling) -> None:
+    """Host rows come at once and at their rhythm."""
+    sampling.start()
+    found = gather(sampling, lambda samples: len(samples) >= 3)
+    times = [sample.mono_ns for sample in found]
+    assert streams(found) == {"host/here"}
+    assert times == sorted(times)
+
+
+def test_a_rank_is_sampled_until_it_is_forgotten(sampling: Sampling, tape: Followed) -> None:
+    """Watched, its rows come; forgotten, they stop."""
+    sampling.start()
+    sampling.watch(tape)
+    gather(sampling, lambda samples: "proc/0" in streams(samples))
+    sampling.forget(tape)
+    gather(sampling, lambda samples: len(samples) >= 2)
+    assert "proc/0" not in streams(gather(sampling, lambda samples: len(samples) >= 2))
+
+
+def test_facts_of_the_host(sampling: Sampling) -> None:
+    """CPUs, memory, limits and GPUs."""
+    assert set(sampling.facts()) == {"cpu", "memory", "system", "gpus"}
+
+
+def test_a_sample_that_breaks_is_told_and_the_next_one_taken(
+    sampling: Sampling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception ends one sample, not the sampling."""
+    calls: list[int] = []
+    real = sampling._host.host
+
+    def broken() -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("odd file")
+        return real()
+
+    monkeypatch.setattr(sampling._host, "host", broken)
+    sampling.start()
+    events: list[dict[str, Any]] = []
+    samples: list[Any] = []
+    while not samples:
+        more, told = sampling.take()
+        samples, events = samples + more, events + told
+        time.sleep(0.01)
+    assert "RuntimeError: odd file" in [event.get("text", "")[-22:] for event in events]
+
+
+def test_a_sample_that_hangs_keeps_nobody(sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that does not answer holds up neither the loop's `take` nor its end."""
+    hang = threading.Event()
+    monkeypatch.setattr(sampling._gpu, "sample", lambda: hang.wait(30) and {})
+    sampling.start()
+    gather(sampling, lambda samples: bool(samples))
+    began = time.monotonic()
+    sampling.take()
+    sampling.stop()
+    assert time.monotonic() - began < 2
+    hang.set()
+
+
+def test_devices_follow_what_the_ranks_can_see(
+    sampling: Sampling, tape: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The devices shown are chosen anew when a rank comes or tells more of itself."""
+    chosen: list[Any] = []
+    monkeypatch.setattr(sampling._gpu, "choose", chosen.append)
+    sampling.watch(tape)
+    sampling._obey()
+    tape.facts["env"] = {"cuda_visible_devices": "3"}
+    sampling._obey()
+    sampling._obey()
+    assert chosen[1:] == [["3"]]
