@@ -46,11 +46,14 @@ def attach(target: Any = None, **given: Any) -> Session:
     if _current is not None and _current.active:
         _current._more(modules)
         return _current
+    if _current is not None and _current._failed:
+        return _current
     try:
         _current = _begin(chosen, modules)
     except Exception as error:  # noqa: BLE001 - the training goes on, whatever is wrong with us
         print(f"torchvitals: monitoring is off: {_reason(error)}. The training goes on.", file=sys.stderr)
         _current = Session()
+        _current._failed = True
     return _current
 
 
@@ -68,6 +71,7 @@ class Session:
         self._place = place
         self._probe = probe
         self._pid = os.getpid()
+        self._failed = False
 
     @property
     def active(self) -> bool:

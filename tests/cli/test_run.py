@@ -82,18 +82,18 @@ def test_arguments_reach_the_script_untouched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "status", "number"),
-    [("pass", "finished", None), ("os.kill(os.getpid(), 9)", "killed", 9), ("1/0", "crashed", None)],
+    ("end", "status", "name"),
+    [("pass", "finished", None), ("os.kill(os.getpid(), 9)", "killed", "SIGKILL"), ("1/0", "crashed", None)],
 )
 def test_the_report_tells_the_truth_about_the_end(
-    tmp_path: Path, end: str, status: str, number: int | None
+    tmp_path: Path, end: str, status: str, name: str | None
 ) -> None:
     """Finished, killed or crashed: the report is there at once, with the signal and the last step."""
     out = tmp_path / "report.json"
     run(monitored(script(tmp_path, end), "--json", str(out)))
     report = json.loads(out.read_text())
     assert report["status"] == status
-    assert report["exit"]["signal"] == number
+    assert report["exit"]["signal"] == name
     assert abs(report["steps"] - (40 if status == "finished" else 21)) <= 1
 
 
