@@ -125,7 +125,8 @@ def _stamp(path: Path) -> tuple[int, int]:
         found = path.stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    # a reader leaves an empty write-ahead log behind, which says nothing
+    return (found.st_mtime_ns, found.st_size) if found.st_size else (0, 0)
 
 
 def _name(folder: Path) -> str | None:

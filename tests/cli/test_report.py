@@ -1,0 +1,53 @@
+"""`torchvitals report`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from training import RUN, Training
+
+from monitor.cli import main
+from monitor.pipeline import Pipeline
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A folder with one run that was killed."""
+    pipeline, training = Pipeline(tmp_path / "runs"), Training()
+    pipeline.take(training.start())
+    pipeline.take(training.batch(50, training.killed()))
+    pipeline.close()
+    return tmp_path / "runs"
+
+
+def test_text(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A person gets text, from the folder that the environment names."""
+    assert main(["report", "latest"]) == 0
+    assert capsys.readouterr().out.startswith("digits: killed, 50 steps")
+
+
+@pytest.mark.parametrize("file", ["-", "out.json"])
+def test_json(kept: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, file: str) -> None:
+    """A script gets the contract's JSON, in a file or on the standard output."""
+    where = file if file == "-" else str(tmp_path / file)
+    assert main(["report", RUN, "--json", where, "--run-dir", str(kept)]) == 0
+    out = capsys.readouterr().out
+    found = json.loads(out if file == "-" else Path(where).read_text())
+    assert (found["run"], found["status"], found["steps"]) == (RUN, "killed", 50)
+
+
+def test_mistakes(kept: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One line that says what is wrong and what to do, status 2, no traceback."""
+    for words, says in (
+        (["report", "nobody"], "torchvitals ls"),
+        (["report", RUN, "--json", str(tmp_path / "no" / "folder")], "give another file"),
+    ):
+        assert main(words) == 2
+        error = capsys.readouterr().err
+        assert says in error
+        assert error.count("\n") == 1
+    (kept / RUN / "store.sqlite").write_text("no database " * 999)
+    assert main(["report", RUN]) == 2
+    assert "not a torchvitals run store" in capsys.readouterr().err

@@ -1,0 +1,101 @@
+"""A run's state as pages draw it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from training import STEP, Training
+
+from monitor.batch import Batch
+from monitor.live import RunState
+from monitor.pipeline import view
+
+
+def fed(*batches: Batch) -> RunState:
+    state = RunState(batches[0].run)
+    for batch in batches:
+        state.take(batch)
+    return state
+
+
+def test_tiles() -> None:
+    """Each number the newest of its kind; sums over ranks and hosts; null where nothing was measured."""
+    training = Training(ranks=2)
+    state = fed(
+        training.start(),
+        training.batch(100, loss=0.25),
+        training.sample("proc/0", rss_mb=500.0, main_cpu=1.0),
+        training.sample("proc/1", rss_mb=600.0, main_cpu=0.5),
+        training.sample("host/h", cpu_used=1.5, cpu_usable=2.0),
+    )
+    tiles = view.tiles(state)
+    assert tiles["steps_per_s"] == pytest.approx(50)
+    assert tiles["samples_per_s"] == pytest.approx(3200)
+    assert tiles["data_share"] == pytest.approx(STEP["data"] / 20)
+    assert (tiles["rss_mb"], tiles["main_cpu"]) == (1100, 1.5)
+    assert (tiles["cpu_used"], tiles["cpu_usable"]) == (1.5, 2)
+    assert tiles["loss"] == 0.25
+    assert tiles["gpu"] is tiles["tokens_per_s"] is tiles["tree_pss_mb"] is None
+
+
+def test_tiles_of_nothing() -> None:
+    """Before anything was measured every tile is null: no zero, no invented GPU."""
+    assert set(view.tiles(fed(Training().start())).values()) == {None}
+
+
+def test_loss_that_is_nan() -> None:
+    """A loss that is not a number is shown as that, not as unknown."""
+    training = Training()
+    state = fed(training.start(), training.batch(50, training.event("nan_loss", rank=0, step=3), loss=0.5))
+    assert view.tiles(state)["loss"] == "NaN"
+
+
+def test_gpus() -> None:
+    """Each GPU by its name, with what was measured of it."""
+    training = Training()
+    state = fed(training.start(), training.sample("gpu/h/0", gpu_util=70.0))
+    (gpu,) = view.tiles(state)["gpu"]
+    assert (gpu["gpu"], gpu["gpu_util"], gpu["gpu_power_w"]) == ("h/0", 70.0, None)
+
+
+def test_ranks() -> None:
+    """Each rank with its last completed step, its phase, and how it ended."""
+    training = Training(ranks=2)
+    now = training.event("live", rank=0, phase="backward", since_s=0.2)
+    state = fed(training.start(), training.batch(10, now, training.killed(1)))
+    one, other = view.ranks(state)
+    assert one == {"rank": 0, "phase": "backward", "phase_since_s": 0.2, "step": 9, "ended": None}
+    assert (other["ended"]["signal"], other["ended"]["last_step"]) == ("SIGKILL", 9)
+
+
+def test_rows_are_told_once() -> None:
+    """Each row is in one update and in no other, JSON-safe."""
+    training = Training()
+    state, marks, times = fed(training.start()), {}, []
+    for _ in range(6):
+        state.take(training.batch(25))
+        state.take(training.sample("proc/0", rss_mb=500.0))
+        rows = view.fresh_rows(state, marks)
+        json.dumps(rows, allow_nan=False)
+        times += rows["proc/0"]["t_s"]
+    assert times == sorted(set(times))
+    assert len(times) == 6
+    assert view.fresh_rows(state, marks) == {}
+
+
+def test_newest_rows() -> None:
+    """A snapshot has the newest rows of each stream but the ranks' own."""
+    training = Training()
+    state = fed(training.start(), *(training.batch(50) for _ in range(200)))
+    rows = view.newest_rows(state)
+    assert list(rows) == ["run"]
+    assert len(rows["run"]["t_s"]) == view.SNAPSHOT_ROWS
+    assert rows["run"]["t_s"][-1] == pytest.approx(200.0)
+
+
+def test_epoch() -> None:
+    """The newest epoch, None where nobody counts them."""
+    training = Training()
+    assert view.epoch(fed(training.start(), training.batch(5))) is None
+    assert view.epoch(fed(training.batch(5, epoch=2.0), training.batch(5, epoch=3.0))) == 3
