@@ -11,6 +11,7 @@ from torch.amp import GradScaler
 from torch.amp.autocast_mode import autocast
 from torch.nn.utils import clip_grad
 
+from monitor.probe.adapters.plain import Boundary
 from monitor.probe.patches import Patches
 from monitor.probe.place import location, user_frame
 from monitor.probe.recorder import OPT_STEPS, SCALE, SKIPPED, Recorder
@@ -24,8 +25,9 @@ class Amp:
         factor: a list of one: what a scaled loss was multiplied by; 1 without a scaler.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, boundary: Boundary) -> None:
         self.recorder = recorder
+        self.boundary = boundary
         self.facts: dict[str, Any] = {
             "autocast": False,
             "autocast_dtype": None,
@@ -54,9 +56,7 @@ class Amp:
         patches.replace(GradScaler, "step", self._step)
         patches.replace(GradScaler, "update", self._update)
         for name in ("clip_grad_norm_", "clip_grad_value_"):
-            make = self._clip
-            patches.replace(clip_grad, name, make)
-            patches.replace(torch.nn.utils, name, make)
+            patches.replace(clip_grad, name, self._clip, also=[torch.nn.utils])
         self.recorder.watchers.append(lambda: self.recorder.fact("precision", self.facts))
 
     def look_at_backward(self) -> None:
@@ -69,21 +69,18 @@ class Amp:
             if facts["backward_location"] is None:
                 facts["backward_location"] = location(user_frame(3))
 
-    def _here(self) -> bool:
-        return get_ident() == self.recorder.gate[0]
-
     def _guarded(self, note: Callable[..., None], *args: Any) -> None:
         try:
-            if self._here():
+            if get_ident() == self.recorder.gate[0]:
                 note(*args)
         except Exception as error:  # noqa: BLE001 - the training must not notice
             self.recorder.fail(error)
 
     def _enter(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        facts = self.facts
+        facts, compiling = self.facts, torch.compiler.is_compiling
 
         def __enter__(context: Any) -> Any:
-            if facts["autocast_dtype"] is None and not torch.compiler.is_compiling():
+            if not compiling() and facts["autocast_dtype"] is None:
                 self._guarded(self._entered, context)
             return original(context)
 
@@ -99,9 +96,12 @@ class Amp:
             )
 
     def _scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        compiling = torch.compiler.is_compiling
+
         def scale(scaler: Any, outputs: Any) -> Any:
             result = original(scaler, outputs)
-            self._guarded(self._was_scaled, scaler)
+            if not compiling():
+                self._guarded(self._was_scaled, scaler)
             return result
 
         return scale
@@ -120,50 +120,62 @@ class Amp:
 
     def _unscale(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def unscale_(scaler: Any, optimizer: Any) -> Any:
-            self._unscaled = True
+            self._guarded(self._was_unscaled)
             return original(scaler, optimizer)
 
         return unscale_
 
+    def _was_unscaled(self) -> None:
+        self._unscaled = True
+
     def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        values = self.recorder.values
+        recorder, values, compiling = self.recorder, self.recorder.values, torch.compiler.is_compiling
 
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            before = values[OPT_STEPS]
+            if compiling():
+                return original(scaler, optimizer, *args, **kwargs)
+            before = recorder.steps, values[OPT_STEPS]
             result = original(scaler, optimizer, *args, **kwargs)
-            self._guarded(self._stepped, scaler, optimizer, before)
+            self._guarded(self._stepped, scaler, optimizer, (recorder.steps, values[OPT_STEPS]) == before)
             return result
 
         return step
 
-    def _stepped(self, scaler: Any, optimizer: Any, before: float) -> None:
+    def _stepped(self, scaler: Any, optimizer: Any, quiet: bool) -> None:
+        """Note whether the scaler skipped. `quiet`: no optimizer's hook fired meanwhile."""
         if not scaler.is_enabled():
             return
         values = self.recorder.values
-        found = getattr(optimizer, "found_inf", None)
-        fused = found is not None and found.is_cpu and found.item() > 0
-        # A scaler that skips never calls the optimizer, so its hook did not fire: no synchronise needed.
-        if values[OPT_STEPS] == before or fused:
-            skipped = values[SKIPPED]
-            values[SKIPPED] = 1.0 if skipped != skipped else skipped + 1.0
+        # A fused optimizer is called in any case, and looks itself; the answer may lie on the device.
+        found = None if quiet else _found_inf(scaler, optimizer)
+        if quiet or found:
+            values[SKIPPED] = 1.0 if values[SKIPPED] != values[SKIPPED] else values[SKIPPED] + 1.0
             self.facts["scaler_skips"] += 1
-        elif values[SKIPPED] != values[SKIPPED]:
+        elif found is False and values[SKIPPED] != values[SKIPPED]:
             values[SKIPPED] = 0.0
+        if quiet:
+            # One that skips never calls the optimizer: that it skipped is known without asking the device.
+            self.boundary.optimizer(id(optimizer))
 
     def _update(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def update(scaler: Any, *args: Any, **kwargs: Any) -> Any:
-            self._scaled = self._unscaled = False
-            self.factor[0] = 1.0
+            self._guarded(self._updated)
             return original(scaler, *args, **kwargs)
 
         return update
 
+    def _updated(self) -> None:
+        self._scaled = self._unscaled = False
+        self.factor[0] = 1.0
+
     def _clip(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        compiling = torch.compiler.is_compiling
+
         def clip(*args: Any, **kwargs: Any) -> Any:
-            self._guarded(self._clipped)
+            if not compiling():
+                self._guarded(self._clipped)
             return original(*args, **kwargs)
 
-        clip.__name__ = getattr(original, "__name__", "clip")
         return clip
 
     def _clipped(self) -> None:
@@ -174,3 +186,14 @@ class Amp:
         if facts["clip_location"] is None or (scaled and facts["clips_while_scaled"] == 1):
             facts["clip_location"] = location(user_frame(4))
             self.recorder.event("clip", location=facts["clip_location"], scaled=scaled)
+
+
+def _found_inf(scaler: Any, optimizer: Any) -> bool | None:
+    """Whether a gradient was not finite; None where that is not known without waiting for a device."""
+    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+        return False
+    state = scaler._per_optimizer_states.get(id(optimizer), {})
+    found = list(state.get("found_inf_per_device", {}).values())
+    if not found or not all(flag.is_cpu for flag in found):
+        return None
+    return any(flag.item() > 0 for flag in found)

@@ -14,8 +14,9 @@ from monitor.schema import PHASES
 from monitor.tape.layout import LIVE_PHASE, LIVE_SINCE_NS
 
 DATA, H2D, FORWARD, BACKWARD, OPTIMIZER, COMM, CHECKPOINT, EVAL, OTHER = range(len(PHASES))
-#: The phase before the first step: its time belongs to no step and is dropped.
-BEFORE = len(PHASES)
+#: The phase before the first step: its time belongs to no step and is dropped. It counts into the last
+#: entry of a list that is one longer than the phases, and the tape's live area knows it as -1 as well.
+BEFORE = -1
 
 
 class Clock(NamedTuple):
@@ -24,7 +25,8 @@ class Clock(NamedTuple):
     Attributes:
         push: push(phase) -> depth. Time now goes to `phase`, until `pop(depth)`.
         pop: pop(depth). Back to what ran when `push` gave that depth, whatever was left open since.
-        floor: floor(phase). What time belongs to while nothing is open: OTHER, or EVAL.
+        floor: floor(phase). What time belongs to while nothing is open: OTHER, or EVAL. The end of a
+            step makes it OTHER.
         on_floor: the phase set by `floor`.
         mark: mark() -> (time_ns, spent): the step as it stands now, for `cut`.
         lap: lap() -> (time_ns, spent): ends the step now. `spent` has a nanosecond count a phase.
@@ -60,7 +62,7 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
     nothing = tuple(spent)
     stack: list[int] = []
     ground, current, since = OTHER, BEFORE, now()
-    live[LIVE_PHASE], live[LIVE_SINCE_NS] = -1, since
+    live[LIVE_PHASE], live[LIVE_SINCE_NS] = BEFORE, since
 
     def push(phase: int) -> int:
         nonlocal current, since
@@ -110,10 +112,10 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
         return at, spent[:BEFORE]
 
     def lap() -> tuple[int, list[int]]:
-        nonlocal current
+        nonlocal ground, current
         at, taken = mark()
         stack.clear()
-        current = ground
+        ground = current = OTHER
         spent[:] = nothing
         live[0], live[1] = current, at
         return at, taken
@@ -121,5 +123,6 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
     def cut(marked: tuple[int, list[int]]) -> None:
         for phase, nanoseconds in enumerate(marked[1]):
             spent[phase] -= nanoseconds
+        floor(OTHER)
 
     return Clock(push, pop, floor, on_floor, mark, lap, cut, begin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from threading import get_ident
 from types import FrameType
@@ -10,8 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from monitor.probe.clock import EVAL, FORWARD
-from monitor.probe.patches import Patches
+from monitor.probe.clock import EVAL, FORWARD, OTHER
+from monitor.probe.patches import Patches, unseen_by_compiler
+from monitor.probe.place import names_in
 from monitor.probe.recorder import Recorder
 
 #: Frames searched upwards from the first optimizer step for the modules that are trained.
@@ -20,38 +22,54 @@ FRAMES = 12
 SEAM = "_compiled_call_impl"
 #: Marks our own call there; its value says whether the module was compiled in place.
 OURS = "_torchvitals_compiled"
+#: Marks our own call there; its value is the compiled call whose place it took, if the module had one.
+OURS = "_torchvitals_compiled"
 #: Names looked at in one frame.
 NAMES = 400
 
 
 class Roots:
-    """The outermost trained modules. One where the user named it, else found at the first step."""
+    """The outermost trained modules. One where the user named it, else found at the first step.
+
+    None of them is kept alive: a model that the user lets go takes its memory with it.
+    """
 
     def __init__(self, recorder: Recorder, evaluated: Callable[[], None]) -> None:
         self.recorder = recorder
-        self.modules: list[nn.Module] = []
+        self._references: list[weakref.ref[nn.Module]] = []
         self._evaluated = evaluated
         self._patches: Patches | None = None
+
+    @property
+    def modules(self) -> list[nn.Module]:
+        """Those that still live, in the order in which they were found."""
+        found = [reference() for reference in self._references]
+        return [module for module in found if module is not None]
 
     def install(self, patches: Patches, modules: Iterable[nn.Module]) -> None:
         """Hook the given modules; more may be found by `discover`."""
         self._patches = patches
         patches.replace(nn.Module, "compile", self._compile)
+        patches.replace(nn.Module, "_replicate_for_data_parallel", self._replicate)
         for module in modules:
             self.add(module)
 
     def training(self) -> bool:
         """False while every known root is in evaluation mode."""
-        for module in self.modules:
-            if module.training:
-                return True
-        return not self.modules
+        known = False
+        for reference in self._references:
+            module = reference()
+            if module is not None:
+                if module.training:
+                    return True
+                known = True
+        return not known
 
     def add(self, module: nn.Module) -> None:
         """Time this module's forward pass from now on."""
         if self._patches is None or any(module is known for known in self.modules):
             return
-        self.modules.append(module)
+        self._references.append(weakref.ref(module, self._references.remove))
         self._wrap(module)
 
     def _wrap(self, module: nn.Module) -> None:
@@ -60,31 +78,47 @@ class Roots:
         That is a fifth of the cost of a pair of hooks, adds no graph break, and is the one attribute
         that torch itself leaves out when a module is pickled or copied.
         """
-        calls = self._around(module, getattr(module, SEAM, None) or module._call_impl)
+        reference = weakref.ref(module)
         before = vars(module).get(SEAM)
-        vars(module)[SEAM] = calls
-        setattr(calls, OURS, before is not None)
+        calls = vars(module)[SEAM] = unseen_by_compiler(self._around(reference, before))
+        setattr(calls, OURS, before)
 
         def undo() -> None:
-            if vars(module).get(SEAM) is calls:
-                del vars(module)[SEAM]
+            here = reference()
+            if here is not None and vars(here).get(SEAM) is calls:
+                del vars(here)[SEAM]
                 if before is not None:
-                    vars(module)[SEAM] = before
+                    vars(here)[SEAM] = before
 
         assert self._patches is not None
         self._patches.on_undo(undo)
 
     def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compile(module: nn.Module, *args: Any, **kwargs: Any) -> Any:  # noqa: A001 - torch's name
-            mine = any(module is known for known in self.modules)
-            if mine:
-                vars(module).pop(SEAM, None)
-            result = original(module, *args, **kwargs)
-            if mine:
-                self._wrap(module)
-            return result
+            mine = any(module is known for known in self.modules) and bool(self.recorder.gate[0])
+            before = vars(module).pop(SEAM, None) if mine else None
+            try:
+                return original(module, *args, **kwargs)
+            except BaseException:
+                if before is not None:
+                    vars(module)[SEAM] = before
+                raise
+            finally:
+                if mine and vars(module).get(SEAM) is not before:
+                    self._wrap(module)
 
         return compile
+
+    def _replicate(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def _replicate_for_data_parallel(module: nn.Module) -> Any:
+            replica = original(module)
+            # A replica takes over its original's attributes, and with ours it would run the original.
+            ours = vars(replica).get(SEAM)
+            if hasattr(ours, OURS):
+                vars(replica).update({SEAM: getattr(ours, OURS)})
+            return replica
+
+        return _replicate_for_data_parallel
 
     def discover(self, optimizer: torch.optim.Optimizer, frame: FrameType | None) -> None:
         """Find the modules that `optimizer` trains among the names in reach of its caller.
@@ -98,22 +132,34 @@ class Roots:
             if id(module) not in inner:
                 self.add(module)
 
-    def _around(self, module: nn.Module, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _around(
+        self, reference: weakref.ref[nn.Module], compiled: Callable[..., Any] | None
+    ) -> Callable[..., Any]:
         recorder, clock, evaluated = self.recorder, self.recorder.clock, self._evaluated
-        gate, push, pop, on_floor = recorder.gate, clock.push, clock.pop, clock.on_floor
+        gate, push, pop, on_floor, floor = recorder.gate, clock.push, clock.pop, clock.on_floor, clock.floor
         grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 
+        def phase_of(module: Any) -> int:
+            if not grad_enabled():
+                evaluated()
+                return EVAL if on_floor() == EVAL or not module.training else FORWARD
+            if on_floor() != EVAL:
+                return FORWARD
+            if not module.training:
+                return EVAL
+            floor(OTHER)  # an evaluation that was left early: this is training again
+            return FORWARD
+
         def call(*args: Any, **kwargs: Any) -> Any:
+            module: Any = reference()
+            original = compiled or module._call_impl
             if compiling() or get_ident() != gate[0]:
                 return original(*args, **kwargs)
-            phase = FORWARD
-            if on_floor() == EVAL:
-                phase = EVAL
-            elif not grad_enabled():
-                evaluated()
-                if not module.training:
-                    phase = EVAL
-            depth = push(phase)
+            try:
+                depth = push(phase_of(module))
+            except Exception as error:  # noqa: BLE001 - the training must not notice
+                recorder.fail(error)
+                return original(*args, **kwargs)
             try:
                 return original(*args, **kwargs)
             finally:
@@ -128,9 +174,9 @@ def in_reach(frame: FrameType | None) -> list[nn.Module]:
     for _ in range(FRAMES):
         if frame is None:
             break
-        names = dict(frame.f_locals)
-        owner = names.get("self")
-        values = [*list(names.values())[:NAMES], *list(getattr(owner, "__dict__", {}).values())[:NAMES]]
+        names = names_in(frame)
+        owned = getattr(names.get("self"), "__dict__", {})
+        values = [*list(names.values())[:NAMES], *list(owned.values())[:NAMES]]
         for value in values:
             if isinstance(value, nn.Module):
                 found[id(value)] = value

@@ -5,24 +5,25 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from threading import get_ident
+from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, dataloader
+from torch.utils.data import DataLoader, IterableDataset, dataloader
 
 from monitor.probe.adapters.plain import Boundary
+from monitor.probe.batches import add, count
 from monitor.probe.clock import DATA, EVAL, OTHER
 from monitor.probe.patches import Patches
 from monitor.probe.place import call_source, location, made_at, user_frame
-from monitor.probe.recorder import DATA_CPU, ELEMENTS, SAMPLES, TOKENS, Recorder
+from monitor.probe.recorder import DATA_CPU, SAMPLES, Recorder
 
-#: How deep a batch is searched for tensors, and how many are looked at.
-DEPTH = 4
-TENSORS = 64
 #: The thread's CPU time is read around every CPU_EVERY-th step's fetches: the call costs 0.6 µs.
 CPU_EVERY = 8
+#: Loaders described in the run's facts: some loops make a new one each epoch.
+LOADERS = 64
 #: The name under which a Feed hangs on its iterators.
 TAG = "_torchvitals_feed"
 
@@ -33,33 +34,32 @@ class Feed:
     Attributes:
         number: 1, 2, … in the order in which loaders were first used.
         evaluates: its batches belong to an evaluation.
+        trains: in this iteration over it, a batch of it was trained on.
+        quiet: every model was in evaluation mode at its newest fetch.
+        frozen: it was trained on although quiet, so evaluation mode says nothing of it.
+        role: "train" once it was trained on, "eval" where only evaluation was seen; None before either.
         epochs: iterations over it, begun so far.
         iter_ms: what the newest `iter(loader)` took.
         first_wait_ms: what the first fetch of the newest iteration took; None before it.
-        trains: it has fed at least one training step.
         unused: a batch was fetched with gradients on, and since then nothing but evaluation was seen.
-        place: where in the user's code it was first iterated.
+        countable: its batches can be counted.
+        place: where in the user's code it was made, or else first iterated.
+        call: the source of the call that made it.
     """
 
     __slots__ = (
-        "call",
-        "epochs",
-        "evaluates",
-        "first_wait_ms",
-        "iter_ms",
-        "number",
-        "place",
-        "trains",
-        "unused",
-    )
+        "call", "countable", "epochs", "evaluates", "first_wait_ms", "frozen", "iter_ms", "number", "place",
+        "quiet", "role", "trains", "unused",
+    )  # fmt: skip
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.evaluates = False
+        self.evaluates = self.trains = self.quiet = self.frozen = self.unused = False
+        self.role: str | None = None
+        self.countable = True
         self.epochs = 0
         self.iter_ms = 0.0
         self.first_wait_ms: float | None = None
-        self.trains = self.unused = False
         self.place: str | None = None
         self.call: str | None = None
 
@@ -73,141 +73,198 @@ class Feeds:
         self.training = training
         self._of_loader: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
         self._count = 0
+        self._epochs: dict[str, int] = {}
+        self._fetching = [False]
+        self._since: list[Feed] = []
         self._in_step: Feed | None = None
-        self._consumed: Feed | None = None
 
     def install(self, patches: Patches) -> None:
         """Patch the classes, and those of torchdata where it is loaded."""
         patches.replace(DataLoader, "__iter__", self._iter)
-        bases = [dataloader._BaseDataLoaderIter]
+        patches.replace(dataloader._BaseDataLoaderIter, "__next__", self._next)
         stateful = sys.modules.get("torchdata.stateful_dataloader.stateful_dataloader")
-        for name in ("StatefulDataLoader",):
-            if stateful is not None:
-                patches.replace(getattr(stateful, name), "__iter__", self._iter)
-        other = getattr(stateful, "_StatefulBase", None) if stateful is not None else None
-        for base in [*bases, *([other] if other is not None else [])]:
-            patches.replace(base, "__next__", self._next)
+        for name, method, make in (
+            ("StatefulDataLoader", "__iter__", self._iter),
+            ("_StatefulBase", "__next__", self._next),
+        ):
+            owner = getattr(stateful, name, None)
+            if owner is not None and method in vars(owner):
+                patches.replace(owner, method, make)
 
     def evaluated(self) -> None:
         """A forward pass of an evaluation was seen."""
-        if self._consumed is not None:
-            self._consumed.unused = True
+        if self._since:
+            self._since[-1].unused = True
 
     def _iter(self, original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
-        recorder, clock, boundary = self.recorder, self.recorder.clock, self.boundary
+        recorder, clock, gate = self.recorder, self.recorder.clock, self.recorder.gate
+        fetching = self._fetching
 
         def __iter__(loader: Any) -> Iterator[Any]:
-            if get_ident() != recorder.gate[0]:
+            if get_ident() != gate[0] or fetching[0]:
                 return original(loader)
-            clock.begin()
-            boundary.fetch()
-            feed = self._feed(loader)
-            evaluates = not torch.is_grad_enabled() or not self.training()
-            evaluates = evaluates or (feed is not None and feed.evaluates)
-            depth, began = clock.push(EVAL if evaluates else DATA), time.perf_counter_ns()
+            try:
+                clock.begin()
+                self.boundary.fetch()
+                feed = self._feed(loader)
+                evaluates = not torch.is_grad_enabled() or feed.evaluates
+                evaluates = evaluates or not (self.training() or feed.frozen)
+                depth, began = clock.push(EVAL if evaluates else DATA), time.perf_counter_ns()
+            except Exception as error:  # noqa: BLE001 - the training must not notice
+                recorder.fail(error)
+                return original(loader)
             try:
                 iterator = original(loader)
             finally:
                 clock.pop(depth)
-            if feed is not None:
+            try:
                 self._opened(loader, feed, iterator, (time.perf_counter_ns() - began) / 1e6)
+            except Exception as error:  # noqa: BLE001 - the training must not notice
+                recorder.fail(error)
             return iterator
 
         return __iter__
 
     def _next(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        recorder, clock = self.recorder, self.recorder.clock
-        gate, values, push, pop = recorder.gate, recorder.values, clock.push, clock.pop
-        boundary, training = self.boundary, self.training
-        on_fetch, on_fetched, grad_enabled = boundary.fetch, boundary.fetched, torch.is_grad_enabled
-        now, cpu_now = time.perf_counter_ns, time.thread_time_ns
+        recorder, gate, pop = self.recorder, self.recorder.gate, self.recorder.clock.pop
+        opening, arrived, exhausted = self._opening(), self._arrived(), self._exhausted
+        fetching, now = self._fetching, time.perf_counter_ns
 
         def __next__(iterator: Any) -> Any:
-            if get_ident() != gate[0]:
+            # A fetch inside a fetch is a dataset's own loader: its time and batches are the outer one's.
+            if get_ident() != gate[0] or fetching[0]:
                 return original(iterator)
             try:
-                feed = vars(iterator).get(TAG)
-                if feed is None:
-                    clock.begin()
-                if not on_fetch() and feed is not None and feed.unused:
-                    feed.evaluates = True
-                if feed is not None:
-                    feed.unused = False
-                evaluates = not grad_enabled() or not training() or (feed is not None and feed.evaluates)
-                if evaluates:
-                    clock.floor(EVAL)
-                elif clock.on_floor() == EVAL:
-                    clock.floor(OTHER)
-                depth, began = push(EVAL if evaluates else DATA), now()
-                sampled = not recorder.steps % CPU_EVERY
-                cpu = cpu_now() if sampled else 0
+                feed, evaluates, cpu, depth = opening(iterator)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
                 return original(iterator)
+            fetching[0], began = True, now()
             try:
                 batch = original(iterator)
-            except StopIteration:
-                pop(depth)
-                clock.floor(OTHER)
-                raise
             except BaseException as error:
                 pop(depth)
-                self._broke(error)
+                exhausted(error)
                 raise
+            finally:
+                fetching[0] = False
             try:
                 pop(depth)
-                if feed is not None and feed.first_wait_ms is None:
-                    self._first(feed, evaluates, (now() - began) / 1e6)
-                if evaluates:
-                    self._consumed = None
-                    return batch
-                self._consumed = feed
-                if feed is not None:
-                    feed.trains = True
-                if sampled:
-                    _add(values, DATA_CPU, (cpu_now() - cpu) / 1e6)
-                on_fetched()
-                if values[SAMPLES] != values[SAMPLES]:
-                    self._in_step = feed
-                if feed is self._in_step:
-                    count(batch, values)
+                arrived(batch, feed, evaluates, cpu, began)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
             return batch
 
         return __next__
 
-    def _feed(self, loader: Any) -> Feed | None:
-        try:
-            feed = self._of_loader.get(loader)
+    def _opening(self) -> Callable[[Any], tuple[Feed | None, bool, int, int]]:
+        """Before a fetch: closes the step, tells training from evaluation, opens the phase."""
+        recorder, clock, since = self.recorder, self.recorder.clock, self._since
+        push, floor, on_floor, begin = clock.push, clock.floor, clock.on_floor, clock.begin
+        on_fetch, training, grad_enabled = self.boundary.fetch, self.training, torch.is_grad_enabled
+        cpu_now = time.thread_time_ns
+
+        def opening(iterator: Any) -> tuple[Feed | None, bool, int, int]:
+            feed: Feed | None = vars(iterator).get(TAG)
             if feed is None:
-                self._count += 1
-                feed = self._of_loader[loader] = Feed(self._count)
-                feed.place, feed.call = _built(loader)
-            return feed
-        except Exception as error:  # noqa: BLE001 - the training must not notice
-            self.recorder.fail(error)
-            return None
+                begin()
+            grad = grad_enabled()
+            if on_fetch():
+                self._trained_on()
+            if feed is None:
+                evaluates = not grad or not training()
+            else:
+                if feed.unused:
+                    feed.unused = False
+                    feed.evaluates = feed.evaluates or not feed.trains
+                feed.quiet = quiet = not training()
+                evaluates = not grad or feed.evaluates or (quiet and not feed.frozen)
+                if grad and not feed.evaluates and feed not in since:
+                    since.append(feed)
+            if evaluates:
+                floor(EVAL)
+            elif on_floor() == EVAL:
+                floor(OTHER)
+            cpu = 0 if recorder.steps % CPU_EVERY else cpu_now()
+            return feed, evaluates, cpu, push(EVAL if evaluates else DATA)
+
+        return opening
+
+    def _trained_on(self) -> None:
+        """Something was trained since the last fetch: on the newest batch, and on others not left unused."""
+        since = self._since
+        for feed in since:
+            if not feed.unused or feed is since[-1]:
+                feed.trains, feed.evaluates, feed.unused, feed.role = True, False, False, "train"
+                feed.frozen = feed.frozen or feed.quiet
+        since.clear()
+
+    def _arrived(self) -> Callable[[Any, Feed | None, bool, int, int], None]:
+        values, on_fetched, now = self.recorder.values, self.boundary.fetched, time.perf_counter_ns
+        cpu_now, first = time.thread_time_ns, self._first
+
+        def arrived(batch: Any, feed: Feed | None, evaluates: bool, cpu: int, began: int) -> None:
+            if feed is not None and feed.first_wait_ms is None:
+                first(feed, evaluates, (now() - began) / 1e6)
+            if evaluates:
+                if feed is not None and feed.role is None:
+                    feed.role = "eval"
+                return
+            if cpu:
+                add(values, DATA_CPU, (cpu_now() - cpu) / 1e6)
+            on_fetched()
+            # Two loaders side by side give the step its samples once; one loader's batches add up.
+            if values[SAMPLES] != values[SAMPLES]:
+                self._in_step = feed
+            if feed is self._in_step and (feed is None or feed.countable):
+                try:
+                    count(batch, values)
+                except Exception:  # noqa: BLE001 - a batch of a kind of its own: not counted
+                    if feed is not None:
+                        feed.countable = False
+
+        return arrived
+
+    def _exhausted(self, error: BaseException) -> None:
+        """A fetch that gave no batch: the loader's end, or something broke in it."""
+        recorder = self.recorder
+        try:
+            if isinstance(error, StopIteration):
+                recorder.clock.floor(OTHER)
+                self.boundary.exhausted()
+            elif isinstance(error, RuntimeError) and "DataLoader worker" in str(error):
+                text = str(error)
+                recorder.event("worker_died", message=text.splitlines()[0], reason=text[:300])
+        except Exception as broken:  # noqa: BLE001 - the training must not notice
+            recorder.fail(broken)
+
+    def _feed(self, loader: Any) -> Feed:
+        feed = self._of_loader.get(loader)
+        if feed is None:
+            self._count += 1
+            feed = self._of_loader[loader] = Feed(self._count)
+            feed.place, feed.call = _built_at.get(loader) or _found(loader, user_frame(3))
+        return feed
 
     def _opened(self, loader: Any, feed: Feed, iterator: Any, took_ms: float) -> None:
-        try:
-            feed.epochs += 1
-            feed.iter_ms, feed.first_wait_ms = took_ms, None
-            vars(iterator)[TAG] = feed
-            if feed.epochs == 1:
-                self._describe(loader, feed)
-        except Exception as error:  # noqa: BLE001 - the training must not notice
-            self.recorder.fail(error)
+        feed.epochs += 1
+        feed.iter_ms, feed.first_wait_ms = took_ms, None
+        feed.trains = feed.unused = False
+        vars(iterator)[TAG] = feed
+        if feed.epochs == 1 and feed.number <= LOADERS:
+            self._describe(loader, feed)
 
     def _first(self, feed: Feed, evaluates: bool, wait_ms: float) -> None:
         feed.first_wait_ms = wait_ms
         if evaluates:
             return
-        recorder = self.recorder
-        recorder.epoch = float(feed.epochs)
+        # Some loops make a new loader each epoch: what is made in the same place counts on.
+        recorder, place = self.recorder, feed.place or str(feed.number)
+        epoch = self._epochs[place] = self._epochs.get(place, 0) + 1
+        recorder.epoch = float(epoch)
         recorder.event(
             "epoch",
-            epoch=feed.epochs,
+            epoch=epoch,
             loader=feed.number,
             workers_started_ms=round(feed.iter_ms, 3),
             first_wait_ms=round(wait_ms, 3),
@@ -221,17 +278,9 @@ class Feeds:
         recorder.fact(name, {**facts, "role": None})
 
         def role() -> None:
-            if feed.first_wait_ms is not None:
-                recorder.fact(
-                    name, {**facts, "role": "train" if feed.trains and not feed.evaluates else "eval"}
-                )
+            recorder.fact(name, {**facts, "role": feed.role})
 
         recorder.watchers.append(role)
-
-    def _broke(self, error: BaseException) -> None:
-        text = str(error)
-        if isinstance(error, RuntimeError) and "DataLoader worker" in text:
-            self.recorder.event("worker_died", message=text.splitlines()[0], reason=text[:300])
 
 
 #: Where each loader was constructed: filled by a patch on `DataLoader.__init__`.
@@ -255,70 +304,31 @@ def watch_construction(patches: Patches) -> None:
     patches.replace(DataLoader, "__init__", make)
 
 
-def _built(loader: Any) -> tuple[str | None, str | None]:
-    known = _built_at.get(loader)
-    if known is None:
-        frame = user_frame(3)
-        known = made_at(loader, "DataLoader", frame) or (location(frame), None)
-    return known
+def _found(loader: Any, frame: FrameType | None) -> tuple[str | None, str | None]:
+    return made_at(loader, "DataLoader", frame) or (location(frame), None)
 
 
 def loader_facts(loader: Any) -> dict[str, Any]:
     """A DataLoader's arguments, as plain data."""
-    context = loader.multiprocessing_context
-    try:
-        length = len(loader)
-    except TypeError:
-        length = None
+    context = getattr(loader, "multiprocessing_context", None)
+    plain = "num_workers batch_size prefetch_factor persistent_workers pin_memory drop_last timeout".split()
     return {
-        "num_workers": loader.num_workers,
-        "batch_size": loader.batch_size,
-        "prefetch_factor": loader.prefetch_factor,
-        "persistent_workers": loader.persistent_workers,
-        "pin_memory": loader.pin_memory,
-        "drop_last": loader.drop_last,
-        "timeout": loader.timeout,
+        **{name: getattr(loader, name, None) for name in plain},
         "multiprocessing_context": getattr(context, "_name", None) or (context and str(context)),
         "dataset": type(loader.dataset).__name__,
         "sampler": type(loader.sampler).__name__,
         "shuffle": type(loader.sampler).__name__ == "RandomSampler",
         "collate_fn": getattr(loader.collate_fn, "__name__", None),
         "worker_init_fn": getattr(loader.worker_init_fn, "__name__", None),
-        "length": length,
+        "length": _length(loader),
     }
 
 
-def count(batch: Any, values: list[Any]) -> None:
-    """Put the batch's samples, tokens and elements into the step's values.
-
-    Samples are the first tensor's first dimension. Tokens are counted where the field's convention
-    names them: an integer tensor of two dimensions called `input_ids`.
-    """
-    tensors: list[torch.Tensor] = []
-    _collect(batch, tensors, DEPTH)
-    if not tensors or not tensors[0].dim():
-        return
-    _add(values, SAMPLES, len(tensors[0]))
-    elements = 0
-    for tensor in tensors:
-        elements += tensor.numel()
-    _add(values, ELEMENTS, elements)
-    if isinstance(batch, Mapping) and "input_ids" in batch:
-        _add(values, TOKENS, getattr(batch["input_ids"], "numel", lambda: 0)())
-
-
-def _add(values: list[Any], index: int, more: float) -> None:
-    before = values[index]
-    values[index] = more if before != before else before + more
-
-
-def _collect(batch: Any, tensors: list[torch.Tensor], depth: int) -> None:
-    if isinstance(batch, torch.Tensor):
-        tensors.append(batch)
-    elif depth and len(tensors) < TENSORS:
-        if isinstance(batch, Mapping):
-            batch = batch.values()
-        elif not isinstance(batch, list | tuple):
-            return
-        for item in batch:
-            _collect(item, tensors, depth - 1)
+def _length(loader: Any) -> int | None:
+    # Asked for its length, a loader over an IterableDataset notes that, and later warns of a wrong one.
+    if isinstance(loader.dataset, IterableDataset):
+        return None
+    try:
+        return len(loader)
+    except Exception:  # noqa: BLE001 - a sampler or dataset that does not know its length
+        return None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import io
 import linecache
 import os
 import re
 import sys
 import sysconfig
+import tokenize
 from types import FrameType
+from typing import Any
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = tuple(
@@ -44,6 +48,22 @@ def short(path: str) -> str:
     return path if inside.startswith("..") else inside
 
 
+def names_in(frame: FrameType) -> dict[str, Any]:
+    """The variables of a frame, copied.
+
+    Until Python 3.12 a function's frame that is asked for them makes a copy of its own and keeps it until
+    the function returns: it would hold the first step's batch, outputs and loss for the whole training. So
+    that copy is emptied, unless the program holds it as well: it does where it once asked for `locals()`.
+    """
+    theirs = frame.f_locals
+    names = dict(theirs)
+    function = frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    # Three references: the frame's, ours, and that of the question itself.
+    if function and sys.version_info < (3, 13) and sys.getrefcount(theirs) == 3:
+        theirs.clear()
+    return names
+
+
 def call_source(frame: FrameType | None, name: str) -> str | None:
     """The source of the call to `name` that runs in `frame`, from its first line to its closing bracket."""
     if frame is None:
@@ -51,8 +71,7 @@ def call_source(frame: FrameType | None, name: str) -> str | None:
     lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
     for start in range(frame.f_lineno - 1, max(frame.f_lineno - CALL_LINES, 0) - 1, -1):
         if start < len(lines) and f"{name}(" in lines[start]:
-            text = "".join(lines[start : start + CALL_LINES])
-            return _balanced(text[text.index(f"{name}(") :])
+            return _call_at(lines, start, name)
     return None
 
 
@@ -66,27 +85,39 @@ def made_at(value: object, kind: str, frame: FrameType | None) -> tuple[str, str
         if frame is None:
             return None
         lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
-        names = [name for name, item in frame.f_locals.items() if item is value]
-        owner = getattr(frame.f_locals.get("self"), "__dict__", {})
+        known = names_in(frame)
+        names = [name for name, item in known.items() if item is value]
+        owner = getattr(known.get("self"), "__dict__", {})
         names += [f"self.{name}" for name, item in owner.items() if item is value]
         for name in names:
             made = re.compile(rf"(^|[\s,(]){re.escape(name)}\b[^=]*=\s*.*\b{kind}\(")
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(lines):
                 if made.search(line):
-                    text = "".join(lines[number - 1 : number - 1 + CALL_LINES])
-                    return f"{short(frame.f_code.co_filename)}:{number}", _balanced(
-                        text[text.index(f"{kind}(") :]
-                    )
+                    place = f"{short(frame.f_code.co_filename)}:{number + 1}"
+                    return place, _call_at(lines, number, kind)
         frame = frame.f_back
     return None
 
 
-def _balanced(text: str) -> str | None:
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter in ")]}" and depth == 0:
-            return " ".join(text[: at + 1].split())
+def _call_at(lines: list[str], start: int, name: str) -> str | None:
+    """The call to `name` that begins in line `start` (from 0), in one line and without its comments."""
+    text = "".join(lines[start : start + CALL_LINES])
+    text = text[text.index(f"{name}(") :]
+    words: list[str] = []
+    depth, last = 0, (1, 0)
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
+                continue
+            gap = " " if token.start[0] > last[0] else " " * min(token.start[1] - last[1], 1)
+            tight = words and (words[-1] in ("(", "[", "{") or token.string in (")", "]", "}"))
+            words += ["" if tight else gap, token.string]
+            last = token.end
+            depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
+            if token.string == ")" and depth == 0:
+                return "".join(words)
+    except (tokenize.TokenError, SyntaxError):
+        return None
     return None
 
 

@@ -18,7 +18,7 @@ from monitor.probe.loader import Feeds, watch_construction
 from monitor.probe.patches import Patches
 from monitor.probe.place import foreign, short
 from monitor.probe.recorder import Recorder
-from monitor.probe.training import install_backward, install_gc, install_optimizer, install_saving
+from monitor.probe.training import Depth, install_backward, install_gc, install_optimizer, install_saving
 
 _alive: weakref.WeakSet[Probe] = weakref.WeakSet()
 
@@ -47,7 +47,7 @@ class Probe:
         self.boundary: Boundary = plain(recorder)
         self.roots = Roots(recorder, lambda: self.feeds.evaluated())
         self.feeds = Feeds(recorder, self.boundary, self.roots.training)
-        self.amp = Amp(recorder)
+        self.amp = Amp(recorder, self.boundary)
         self._described: set[int] = set()
         self._install(modules)
         _alive.add(self)
@@ -58,8 +58,9 @@ class Probe:
             self.roots.install(patches, modules)
             watch_construction(patches)
             self.feeds.install(patches)
-            install_backward(recorder, patches, self.boundary, self.amp)
-            install_optimizer(recorder, patches, self.boundary, self.roots)
+            depth = Depth()
+            install_backward(recorder, patches, self.boundary, self.amp, depth)
+            install_optimizer(recorder, patches, self.boundary, self.roots, depth)
             install_saving(recorder, patches)
             install_gc(recorder, patches)
             self.amp.install(patches)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable
 from threading import get_ident
@@ -61,7 +63,7 @@ class Recorder:
         self._adopted = False
 
     def _make_end_step(self) -> Callable[..., None]:
-        values, append = self.values, self.tape.append
+        values, append, phases = self.values, self.tape.append, len(PHASES)
         lap, cut = self.clock.lap, self.clock.cut
 
         def end_step(marked: tuple[int, list[int]] | None = None) -> None:
@@ -70,10 +72,10 @@ class Recorder:
             else:
                 cut(marked)
                 end_ns, spent = marked
-            values[:9] = spent
+            values[:phases] = spent
             values[EPOCH] = self.epoch
             append(end_ns, values)
-            values[9:] = _TAIL
+            values[phases:] = _TAIL
             self.steps = steps = self.steps + 1
             if steps in FACTS_AT or not steps % FACTS_EVERY:
                 self.refresh()
@@ -86,20 +88,35 @@ class Recorder:
         return self.gate[0] == get_ident()
 
     def adopt(self) -> bool:
-        """The first backward pass or optimizer step says which thread trains. Returns `here`."""
-        if not self._adopted and self.gate[0]:
-            self._adopted = True
-            self.gate[0] = get_ident()
-        return self.here
+        """Whether the calling thread, which runs a backward pass or an optimizer, is the one that trains.
+
+        The first to ask is, and after its end the next: a second `fit` in a new thread is seen as well.
+        """
+        caller, gate = get_ident(), self.gate
+        if gate[0] not in (0, caller) and (not self._adopted or not _lives(gate[0])):
+            gate[0] = caller
+        self._adopted = True
+        return gate[0] == caller
 
     def refresh(self) -> None:
-        """Let the watchers look for facts that changed."""
-        for watcher in self.watchers:
+        """Let the watchers look for facts that changed. One that fails is not asked again."""
+        for watcher in list(self.watchers):
+            self._ask(watcher)
+
+    def _ask(self, watcher: Callable[[], None]) -> None:
+        try:
             watcher()
+        except Exception as error:  # noqa: BLE001 - a fact less; the steps are recorded all the same
+            self.watchers.remove(watcher)
+            say(f"a fact cannot be read: {type(error).__name__}: {error}. Steps are recorded all the same.")
 
     def event(self, kind: str, **fields: Any) -> None:
-        """Append one event to the journal; beyond EVENTS_A_KIND of a kind they are dropped."""
-        count = self._counts[kind] = self._counts.get(kind, 0) + 1
+        """Append one event to the journal; beyond EVENTS_A_KIND of a kind they are dropped.
+
+        Facts are counted by their name, so that one that changes all the time leaves room for the others.
+        """
+        sort = f"fact {fields['name']}" if kind == "fact" else kind
+        count = self._counts[sort] = self._counts.get(sort, 0) + 1
         if count > EVENTS_A_KIND and kind not in ("exception", "end"):
             return
         try:
@@ -115,8 +132,17 @@ class Recorder:
 
     def fail(self, error: BaseException) -> None:
         """Something of ours broke: say so once, switch every hook off, let the training go on."""
+        if not self.gate[0]:
+            return
         self.gate[0] = 0
-        say(f"monitoring is off: {type(error).__name__}: {error}. The training goes on.")
+        text = f"monitoring is off: {type(error).__name__}: {error}. The training goes on."
+        say(text)
+        with contextlib.suppress(Exception):
+            self.event("warn", text=text)
+
+
+def _lives(identity: int) -> bool:
+    return any(thread.ident == identity for thread in threading.enumerate())
 
 
 def say(text: str) -> None:

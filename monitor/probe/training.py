@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import time
+import weakref
+from collections import Counter
 from collections.abc import Callable
 from threading import get_ident
+from types import FrameType
 from typing import Any
 
 import torch
@@ -20,7 +24,7 @@ from monitor.probe.adapters.plain import Boundary
 from monitor.probe.amp import Amp
 from monitor.probe.clock import BACKWARD, CHECKPOINT, OPTIMIZER
 from monitor.probe.forward import Roots
-from monitor.probe.patches import Patches
+from monitor.probe.patches import Patches, unseen_by_compiler
 from monitor.probe.place import location, user_frame
 from monitor.probe.recorder import BACKWARDS, GC, LOSS, OPT_STEPS, Recorder
 
@@ -29,38 +33,54 @@ LOOK_FIRST = 32
 LOOK_EVERY = 64
 #: Optimizers described in the run's facts.
 OPTIMIZERS = 8
+#: Optimizers whose modules are looked for: one for each parameter, in loops that step inside backward.
+DISCOVERIES = 64
+#: The file of torch's wrapper around every `step`.
+_STEP_FILE = Optimizer.profile_hook_step.__code__.co_filename
 
 
-def install_backward(recorder: Recorder, patches: Patches, boundary: Boundary, amp: Amp) -> None:
+class Depth:
+    """What backward pass and optimizers must know of each other.
+
+    Attributes:
+        backward: a backward pass is running.
+        late: optimizers that stepped inside it (from a gradient's hook): told to the boundary after it.
+    """
+
+    __slots__ = ("backward", "late")
+
+    def __init__(self) -> None:
+        self.backward = False
+        self.late: list[int] = []
+
+
+def install_backward(
+    recorder: Recorder, patches: Patches, boundary: Boundary, amp: Amp, depth: Depth
+) -> None:
     """Replace `torch.autograd.backward`, which `Tensor.backward` calls."""
-    clock, gate, values = recorder.clock, recorder.gate, recorder.values
-    push, pop, on_backward, compiling = clock.push, clock.pop, boundary.backward, torch.compiler.is_compiling
-    depth, calls, first = 0, 0, True
-    Tensor, factor, look = torch.Tensor, amp.factor, amp.look_at_backward  # noqa: N806
+    clock, gate, adopt, late = recorder.clock, recorder.gate, recorder.adopt, depth.late
+    push, pop, compiling, first = clock.push, clock.pop, torch.compiler.is_compiling, True
+    after = _after_backward(recorder, boundary, amp)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(*args: Any, **kwargs: Any) -> Any:
-            nonlocal depth, calls, first
-            if compiling() or depth or (get_ident() != gate[0] and not (first and recorder.adopt())):
+            nonlocal first
+            if compiling() or depth.backward or (get_ident() != gate[0] and not adopt()):
                 return original(*args, **kwargs)
             if first:
                 first = False
+                adopt()
                 clock.begin()
-            depth, opened = 1, push(BACKWARD)
+            depth.backward, opened = True, push(BACKWARD)
             try:
                 return original(*args, **kwargs)
             finally:
-                depth = 0
+                depth.backward = False
                 pop(opened)
                 try:
-                    values[BACKWARDS] += 1
-                    on_backward()
-                    tensors: Any = args[0] if args else kwargs.get("tensors")
-                    if type(tensors) is Tensor and tensors.is_cpu and tensors.numel() == 1:
-                        values[LOSS] = tensors.item() / factor[0]
-                    calls += 1
-                    if calls < LOOK_FIRST or not calls % LOOK_EVERY:
-                        look()
+                    after(args[0] if args else kwargs.get("tensors"))
+                    while late:
+                        boundary.optimizer(late.pop(0))
                 except Exception as error:  # noqa: BLE001 - the training must not notice
                     recorder.fail(error)
 
@@ -69,28 +89,52 @@ def install_backward(recorder: Recorder, patches: Patches, boundary: Boundary, a
     patches.replace(torch.autograd, "backward", make)
 
 
-def install_optimizer(recorder: Recorder, patches: Patches, boundary: Boundary, roots: Roots) -> None:
-    """Hook every optimizer's step. `super().step()` and closures run inside the outermost one."""
-    clock, gate, values = recorder.clock, recorder.gate, recorder.values
-    push, pop, on_optimizer = clock.push, clock.pop, boundary.optimizer
-    known: set[int] = set()
+def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callable[[Any], None]:
+    values, on_backward, calls = recorder.values, boundary.backward, 0
+    Tensor, factor, look = torch.Tensor, amp.factor, amp.look_at_backward  # noqa: N806
+
+    def after(tensors: Any) -> None:
+        nonlocal calls
+        values[BACKWARDS] += 1
+        on_backward()
+        if type(tensors) is Tensor and tensors.is_cpu and tensors.numel() == 1:
+            loss = tensors.item()
+            if type(loss) is float:
+                values[LOSS] = loss / factor[0]
+        calls += 1
+        if calls < LOOK_FIRST or not calls % LOOK_EVERY:
+            look()
+
+    return after
+
+
+def install_optimizer(
+    recorder: Recorder, patches: Patches, boundary: Boundary, roots: Roots, depth: Depth
+) -> None:
+    """Hook every optimizer's step; what runs inside one (a parent's step, a wrapped optimizer) is part of it."""
+    clock, gate, values, adopt = recorder.clock, recorder.gate, recorder.values, recorder.adopt
+    push, pop, on_optimizer, known = clock.push, clock.pop, boundary.optimizer, _Known(recorder, roots)
+    seen = known.seen
     running, opened, nested, first = 0, 0, 0, True
 
     def before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal running, opened, nested, first
-        if get_ident() != gate[0] and not (first and recorder.adopt()):
+        if get_ident() != gate[0] and not adopt():
             return
         if first:
             first = False
+            adopt()
             clock.begin()
-        if running == id(optimizer):
-            nested += 1
-            return
+        if running:
+            if _inside_another():
+                nested += running == id(optimizer)
+                return
+            pop(opened)  # an exception ended that one: its post-hook never came
         running, nested, opened = id(optimizer), 0, push(OPTIMIZER)
 
     def after(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal running, nested
-        if get_ident() != gate[0] or running != id(optimizer):
+        if running != id(optimizer) or get_ident() != gate[0]:
             return
         if nested:
             nested -= 1
@@ -99,43 +143,96 @@ def install_optimizer(recorder: Recorder, patches: Patches, boundary: Boundary, 
         pop(opened)
         try:
             values[OPT_STEPS] += 1
-            if id(optimizer) not in known and len(known) < OPTIMIZERS:
-                known.add(id(optimizer))
-                roots.discover(optimizer, user_frame(2))
-                recorder.fact(f"optimizer/{len(known)}", optimizer_facts(optimizer))
-            on_optimizer(id(optimizer))
+            if id(optimizer) not in seen:
+                known.look(optimizer, user_frame(2))
+            if depth.backward:
+                depth.late.append(id(optimizer))
+            else:
+                on_optimizer(id(optimizer))
         except Exception as error:  # noqa: BLE001 - the training must not notice
             recorder.fail(error)
 
-    patches.on_undo(register_optimizer_step_pre_hook(before).remove)
-    patches.on_undo(register_optimizer_step_post_hook(after).remove)
+    patches.on_undo(register_optimizer_step_pre_hook(unseen_by_compiler(before)).remove)
+    patches.on_undo(register_optimizer_step_post_hook(unseen_by_compiler(after)).remove)
+
+
+def _inside_another() -> bool:
+    """Whether two of torch's wrappers around `step` are on the stack: an optimizer runs inside another."""
+    frame, wrappers = sys._getframe(2), 0
+    while frame is not None and wrappers < 2:
+        code = frame.f_code
+        wrappers += code.co_name == "wrapper" and code.co_filename == _STEP_FILE
+        frame = frame.f_back  # type: ignore[assignment]
+    return wrappers == 2
+
+
+class _Known:
+    """The optimizers that were looked at, as long as they live.
+
+    Attributes:
+        seen: their identities.
+    """
+
+    def __init__(self, recorder: Recorder, roots: Roots) -> None:
+        self.seen: set[int] = set()
+        self._references: dict[int, weakref.ref[Optimizer]] = {}
+        self._recorder = recorder
+        self._roots = roots
+        self._count = 0
+
+    def look(self, optimizer: Optimizer, frame: FrameType | None) -> None:
+        """Find what it trains, and describe it. `frame` is the user's, that called its step."""
+        number = id(optimizer)
+        self.seen.add(number)
+        self._references[number] = weakref.ref(optimizer, lambda _: self._forget(number))
+        self._count += 1
+        if self._count <= DISCOVERIES:
+            self._roots.discover(optimizer, frame)
+        if self._count <= OPTIMIZERS:
+            facts = {**optimizer_facts(optimizer), "location": location(frame)}
+            self._recorder.fact(f"optimizer/{self._count}", facts)
+
+    def _forget(self, number: int) -> None:
+        self.seen.discard(number)
+        self._references.pop(number, None)
 
 
 def optimizer_facts(optimizer: Optimizer) -> dict[str, Any]:
-    """An optimizer's class and plain hyper-parameters."""
+    """An optimizer's class, plain hyper-parameters, and how many elements of which type it trains."""
     plain = {k: v for k, v in optimizer.defaults.items() if isinstance(v, bool | int | float | str)}
-    count = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
-    return {"class": type(optimizer).__name__, "parameters": count, **plain}
+    dtypes: Counter[str] = Counter()
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            dtypes[str(parameter.dtype).removeprefix("torch.")] += parameter.numel()
+    return {
+        **plain,
+        "class": type(optimizer).__name__,
+        "parameters": sum(dtypes.values()),
+        "param_dtypes": dict(dtypes),
+    }
 
 
 def install_saving(recorder: Recorder, patches: Patches) -> None:
     """Time `torch.save`, and the `fsync` that follows one in the same step."""
-    clock, gate = recorder.clock, recorder.gate
-    saved_in = -1
+    clock, gate, now = recorder.clock, recorder.gate, time.perf_counter_ns
+    compiling, saved_in = torch.compiler.is_compiling, -1
 
     def make_save(original: Callable[..., Any]) -> Callable[..., Any]:
         def save(*args: Any, **kwargs: Any) -> Any:
             nonlocal saved_in
-            if get_ident() != gate[0]:
+            if compiling() or get_ident() != gate[0]:
                 return original(*args, **kwargs)
-            began, opened = time.perf_counter_ns(), clock.push(CHECKPOINT)
+            began, opened = now(), clock.push(CHECKPOINT)
             try:
                 return original(*args, **kwargs)
             finally:
                 clock.pop(opened)
                 saved_in = recorder.steps
-                took_ms = (time.perf_counter_ns() - began) / 1e6
-                recorder.event("save", ms=round(took_ms, 3), location=location(user_frame(2)))
+                try:
+                    took_ms = round((now() - began) / 1e6, 3)
+                    recorder.event("save", ms=took_ms, location=location(user_frame(2)))
+                except Exception as error:  # noqa: BLE001 - the training must not notice
+                    recorder.fail(error)
 
         return save
 
@@ -151,7 +248,7 @@ def install_saving(recorder: Recorder, patches: Patches) -> None:
 
         return fsync
 
-    patches.replace(torch, "save", make_save)
+    patches.replace(torch, "save", make_save, also=[torch.serialization])
     patches.replace(os, "fsync", make_fsync)
 
 

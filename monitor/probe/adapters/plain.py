@@ -4,9 +4,10 @@ A step is one iteration of the loop, so it ends where the next iteration begins:
 
 * With a loader: at the first fetch after a backward pass or an optimizer step. Accumulation, several
   optimizers and several losses in one iteration are one step.
-* Without one (full-batch training, LBFGS, hand-made batches): when an optimizer steps for the second
-  time, the step ended after the optimizer step before that. Once the optimizers of one iteration are
-  known, it ends right after the last of them.
+* Without one (full-batch training, LBFGS, batches made by hand or all loaded before): when an optimizer
+  steps for the second time, the step ended after the optimizer step before that. Once the optimizers of
+  one iteration are known, it ends right after the last of them.
+* Where the user says `session.step()`, there and nowhere else.
 """
 
 from __future__ import annotations
@@ -21,72 +22,88 @@ class Boundary(NamedTuple):
     """Signals from the hooks. All are called on the training thread, outside every phase.
 
     Attributes:
-        fetch: before a batch is fetched; returns whether that ended a step.
+        fetch: before a batch is fetched; returns whether something was trained since the last fetch.
         fetched: after a training batch arrived.
+        exhausted: a loader had no further batch.
         backward: after a backward pass.
-        optimizer: after an optimizer stepped; the argument is its identity.
+        optimizer: after an optimizer stepped, or a gradient scaler skipped it; the argument is its identity.
+        step: the user says that a step ends here.
         flush: the loop is over: records a step that nothing ended, where it was last active.
     """
 
     fetch: Callable[[], bool]
     fetched: Callable[[], None]
+    exhausted: Callable[[], None]
     backward: Callable[[], None]
     optimizer: Callable[[int], None]
+    step: Callable[[], None]
     flush: Callable[[], None]
 
 
 def plain(recorder: Recorder) -> Boundary:
     """The rules above, as closures over the state of one loop."""
     end_step, mark = recorder.end_step, recorder.clock.mark
-    trained = fetched = False
+    trained, told, waiting = False, False, 0
     cycle: set[int] = set()
     cycle_size = 0
     marked: tuple[int, list[int]] | None = None
 
     def close(at: tuple[int, list[int]] | None) -> None:
-        nonlocal trained, fetched, marked
-        trained = fetched = False
-        marked = None
+        nonlocal trained, waiting, marked
+        trained, waiting, marked = False, 0, None
         cycle.clear()
         end_step(at)
 
     def on_fetch() -> bool:
+        nonlocal trained
         if not trained:
             return False
-        close(None)
+        if told:
+            trained = False
+        else:
+            close(None)
         return True
 
+    # Several batches waiting, or a loader at its end, none of it trained on: they are kept for later.
+    # Then fetches say nothing of steps, and only the optimizers do.
     def on_fetched() -> None:
-        nonlocal fetched
-        fetched = True
+        nonlocal waiting
+        waiting += 1
+
+    def on_exhausted() -> None:
+        nonlocal waiting
+        waiting = 0
 
     def on_backward() -> None:
         nonlocal trained, marked
         trained = True
-        if fetched:
+        if waiting == 1:
             marked = mark()
 
     def on_optimizer(optimizer: int) -> None:
         nonlocal trained, marked, cycle_size
-        if fetched:
-            trained = True
-            marked = mark()
-            return
-        if optimizer in cycle:
+        alone = waiting != 1 and not told
+        if alone and optimizer in cycle:
             cycle_size = len(cycle)
             close(marked)
         trained = True
-        cycle.add(optimizer)
-        if len(cycle) == cycle_size:
+        if alone:
+            cycle.add(optimizer)
+        if alone and len(cycle) == cycle_size:
             close(None)
         else:
             marked = mark()
 
+    def on_step() -> None:
+        nonlocal told
+        told = True
+        close(None)
+
     def flush() -> None:
-        if trained:
+        if trained and not told:
             close(marked)
 
-    return Boundary(on_fetch, on_fetched, on_backward, on_optimizer, flush)
+    return Boundary(on_fetch, on_fetched, on_exhausted, on_backward, on_optimizer, on_step, flush)
 
 
 def silent() -> Boundary:
@@ -95,4 +112,4 @@ def silent() -> Boundary:
     def nothing(*_: object) -> None:
         return None
 
-    return Boundary(lambda: False, nothing, nothing, nothing, nothing)
+    return Boundary(lambda: False, nothing, nothing, nothing, nothing, nothing, nothing)
