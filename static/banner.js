@@ -7,6 +7,8 @@ import { icon } from "./icons.js";
 const GRACE_MS = 1_500; // a reconnect quicker than this is nobody's business
 const SIGNALS = { 1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM" };
 const NOTICES = {
+  store_full: ["warning", "The disk is full: new data is shown but not kept."],
+  records_dropped: ["info", "Some records were lost because the monitor could not keep up."],
   agent_lost: ["warning", "The monitor's agent is gone. The training goes on, but what is shown here is no longer new."],
   thread_agent: ["info", "No process could be started here, so the agent runs as a thread of the training process."],
 };
@@ -33,7 +35,6 @@ export class Banner {
     this.#connection = connection;
     if (connection.state === "open") this.#lostSinceMs = null;
     else this.#lostSinceMs ??= performance.now();
-    if (connection.state === "open") this.#failure = null;
     this.#show();
   }
 

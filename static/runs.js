@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { failureText } from "./banner.js";
 import { h, setText, setValue } from "./dom.js";
-import { count, duration, moment } from "./format.js";
+import { count, duration, moment, number } from "./format.js";
 import { toRun } from "./route.js";
 import { PLAIN_TAB, showTab } from "./tab.js";
 import { isLive, statusOf } from "./status.js";
@@ -31,7 +31,7 @@ export class RunList {
   actions = {};
 
   constructor() {
-    const heads = ["Run", "Status", "Steps", "Started", "Duration"].map((text) => h("th", { scope: "col" }, text));
+    const heads = ["Run", "Status", "Verdict", "Steps", "Steps/s", "Started", "Duration"].map((text) => h("th", { scope: "col" }, text));
     this.#table.append(h("caption", { class: "offscreen" }, "All runs"), h("thead", {}, h("tr", {}, ...heads)), this.#body);
     this.element.append(this.#message, this.#table);
   }
@@ -76,7 +76,11 @@ export class RunList {
     setText(link, String(run.name ?? id));
     setText(status, word);
     status.dataset.tone = tone;
-    [count(run.steps ?? null), moment(run.started_unix_s ?? null), duration(run.duration_s ?? null)].forEach((text, i) => setValue(cells[i], text));
+    const texts = [
+      String(run.verdict?.text ?? run.error ?? ""), count(run.steps ?? null), number(run.steps_per_s ?? null),
+      moment(run.started_unix_s ?? null), duration(run.duration_s ?? null),
+    ];
+    texts.forEach((text, i) => setValue(cells[i], text));
     return element;
   }
 }
@@ -84,7 +88,7 @@ export class RunList {
 function emptyRow(id) {
   const link = h("a", { href: toRun(id) });
   const status = h("span", { class: "status" });
-  const cells = [h("td", { class: "number" }), h("td"), h("td", { class: "number" })];
+  const cells = ["sentence", "number", "number", "when", "number"].map((name) => h("td", { class: name }));
   const name = h("th", { scope: "row" }, link, h("span", { class: "run-id" }, id));
   return { element: h("tr", {}, name, h("td", {}, status), ...cells), link, status, cells };
 }

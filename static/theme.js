@@ -7,6 +7,7 @@ export class Theme {
   #listeners = new Set();
   #system = window.matchMedia("(prefers-color-scheme: dark)");
   #choice = stored();
+  #name = "light";
 
   /** `listener(name)` with "light" or "dark" when it changes. */
   connect(listener) {
@@ -27,8 +28,7 @@ export class Theme {
 
   /** "light" or "dark", whatever it follows from. */
   get name() {
-    if (this.#choice !== "auto") return this.#choice;
-    return this.#system.matches ? "dark" : "light";
+    return this.#name;
   }
 
   next() {
@@ -41,17 +41,24 @@ export class Theme {
     this.#apply();
   }
 
+  // `matches` is read here only: Chromium reports no change that somebody has already read.
   #apply = () => {
+    this.#name = this.#choice !== "auto" ? this.#choice : this.#system.matches ? "dark" : "light";
     document.documentElement.dataset.theme = this.name;
     for (const listener of this.#listeners) listener(this.name);
   };
 }
 
-/** Colours of the page that charts need, read from the style sheet. */
+/** Colours of the page that charts need, as the style sheet resolves them now. */
 export function ink() {
-  const style = getComputedStyle(document.documentElement);
-  const of = (name) => style.getPropertyValue(name).trim();
-  return { grid: of("--grid"), text: of("--text-2"), ground: of("--surface"), font: of("--font") };
+  const probe = document.body.appendChild(document.createElement("span"));
+  const of = (name) => {
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const colours = { grid: of("--grid"), text: of("--text-2"), ground: of("--surface"), font: getComputedStyle(probe).fontFamily };
+  probe.remove();
+  return colours;
 }
 
 function stored() {

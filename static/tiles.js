@@ -43,6 +43,7 @@ export class Tiles {
       setValue(parts.text, text);
       setText(parts.unit, text === null ? "" : unit ?? "");
       setText(parts.note, note ?? "");
+      parts.text.closest(".tile").classList.toggle("alarm", text === "NaN" || text === "∞");
     }
   }
 }

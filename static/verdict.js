@@ -3,8 +3,10 @@
 import { h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 
+/** The hub's tones → icon and the word that screen readers hear in its place. */
 const TONES = {
-  ok: ["ok", "Well"], warn: ["warning", "Warning"], bad: ["critical", "Trouble"], unknown: ["unknown", "Not known yet"],
+  good: ["ok", "Well"], info: ["info", "Note"], warning: ["warning", "Warning"], critical: ["critical", "Trouble"],
+  waiting: ["unknown", "Not known yet"],
 };
 
 export class Verdict {
@@ -16,12 +18,12 @@ export class Verdict {
 
   constructor() {
     this.element.append(h("h2", { id: "verdict-title", class: "offscreen" }, "Verdict"), this.#sign, this.#text, this.#spoken);
-    this.update({ tone: "unknown", text: "Looking…", key: null });
+    this.update({ tone: "waiting", text: "Looking…", key: null });
   }
 
   /** `verdict`: `{key, text, tone}`. Spoken again only when it says something else, not at every digit. */
   update(verdict) {
-    const tone = TONES[verdict?.tone] === undefined ? "unknown" : verdict.tone;
+    const tone = TONES[verdict?.tone] === undefined ? "waiting" : verdict.tone;
     const text = String(verdict?.text ?? "No verdict yet.");
     if (this.element.dataset.tone !== tone) {
       this.element.dataset.tone = tone;

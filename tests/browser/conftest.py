@@ -1,0 +1,96 @@
+"""A real hub, real Chromium, and three things every test here holds the page to: no console error, no
+request to anybody else, no error that went unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from played import PlayedHub, PlayedRun
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+CHROMIUM = "/usr/bin/chromium"
+ARGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+#: Longest wait for anything, in ms: the machine may be busy with other tests.
+PATIENCE_MS = 20_000
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One browser for all tests; each test gets a context of its own."""
+    with sync_playwright() as playwright:
+        path = CHROMIUM if Path(CHROMIUM).exists() else None
+        browser = playwright.chromium.launch(executable_path=path, args=ARGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[PlayedHub]:
+    """A hub without runs."""
+    started = PlayedHub(tmp_path / "played")
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def training(hub: PlayedHub) -> PlayedRun:
+    """A run that starves, half a minute old."""
+    run = PlayedRun(hub)
+    run.play(30)
+    return run
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the browser complained of. A test that provokes complaints empties it."""
+    return []
+
+
+@pytest.fixture
+def open_page(chromium: Browser, hub: PlayedHub, complaints: list[str]) -> Iterator[Open]:
+    """Opens pages: `open_page("#/runs", viewport=…, color_scheme=…)`."""
+    contexts: list[BrowserContext] = []
+
+    def open_(hash_: str = "", *, wait: str = ".tile .number", **options: Any) -> Page:
+        context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        page.on("console", lambda message: _note(message.type in ("error", "warning"), message.text))
+        page.on("pageerror", lambda error: _note(True, str(error)))
+        page.on("request", lambda request: _note(_is_foreign(request.url, hub.port), request.url))
+        page.goto(hub.url(hash_))
+        page.wait_for_selector(wait)
+        return page
+
+    def _note(bad: bool, text: str) -> None:
+        if bad:
+            complaints.append(text)
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def page(open_page: Open, training: PlayedRun) -> Page:
+    """The page of `training`, with its numbers in place."""
+    opened = open_page()
+    opened.wait_for_function("() => document.querySelector('.tile .number').textContent !== '–'")
+    return opened
+
+
+def _is_foreign(url: str, port: int) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != f"127.0.0.1:{port}"
