@@ -17,7 +17,7 @@ from monitor.runs import NoSuchRunError
 from monitor.store import StoreError
 
 from . import api, assets, metrics, pages
-from .auth import Access, Refusals, Tokens
+from .auth import Access, Refusals, Tokens, host_name, origin_name
 from .guard import Guard, HostGuard
 from .ingest import Ingest
 from .live import Live, open_sockets
@@ -50,6 +50,12 @@ class Doors:
         """Whether anybody is connected: an agent (a live run has one) or a viewer."""
         return bool(self.live.viewers or self.ingest.agents)
 
+    def close(self) -> None:
+        """Send everybody away. Agents keep what was not answered and come again."""
+        self.live.publisher.close()
+        for peer in list(self.sockets.server.eio.sockets.values()):
+            peer.close(wait=False, abort=True)
+
 
 def create_app(
     pipeline: Pipeline,
@@ -60,6 +66,7 @@ def create_app(
     allowed_origins: Iterable[str] = (),
     own_address: bool = False,
     proxy: bool = False,
+    version: str = "",
 ) -> flask.Flask:
     """The hub as a WSGI application. Takes over `pipeline.publish`.
 
@@ -71,11 +78,15 @@ def create_app(
         allowed_origins: origins that may connect besides its own page's ("https://host:port").
         own_address: also answer to the address that a request arrived at; for a hub on all interfaces.
         proxy: believe X-Forwarded-For, -Proto, -Host and -Prefix of one proxy.
+        version: told on the page and by /healthz.
+
+    Raises:
+        ValueError: an allowed host or origin is none; the message is for whoever named it.
     """
     access = Access(
         tokens,
-        frozenset(host.lower() for host in allowed_hosts),
-        frozenset(origin.lower().rstrip("/") for origin in allowed_origins),
+        frozenset(map(host_name, allowed_hosts)),
+        frozenset(map(origin_name, allowed_origins)),
         own_address,
     )
     refusals, source = Refusals(), Source(pipeline, run_dir)
@@ -84,7 +95,7 @@ def create_app(
     app.url_map.merge_slashes = False  # it redirects, and an address is right or it is not
     live, ingest = Live(access, refusals, source), Ingest(access, refusals, pipeline)
     sockets = open_sockets(app, (live, ingest), access.allows_origin)
-    app.register_blueprint(pages.blueprint(access, refusals))
+    app.register_blueprint(pages.blueprint(access, refusals, version))
     app.register_blueprint(api.blueprint(source))
     app.register_blueprint(metrics.blueprint(source, live, ingest))
     app.register_error_handler(Exception, _failed)

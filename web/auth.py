@@ -81,6 +81,31 @@ def split_host(header: str) -> tuple[str, int | None] | None:
     return (found[1], port) if port is None or port < 65536 else None
 
 
+def host_name(given: str) -> str:
+    """A host as a person names it, as `Access.hosts` holds it: lower case, without a port.
+
+    Raises:
+        ValueError: it is no name of a host.
+    """
+    found = split_host(given)
+    if found is None:
+        raise ValueError(f"{given!r} is no host name; give one like gpu1.example.org")
+    return found[0]
+
+
+def origin_name(given: str) -> str:
+    """An origin as a person names it, as `Access.origins` holds it.
+
+    Raises:
+        ValueError: it is no origin.
+    """
+    origin = given.lower().rstrip("/")
+    found = _ORIGIN.match(origin)
+    if found is None or split_host(found[1]) is None:
+        raise ValueError(f"{given!r} is no origin; give one like https://team.example.org")
+    return origin
+
+
 @dataclass(frozen=True)
 class Access:
     """The rules of one hub.

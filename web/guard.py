@@ -84,7 +84,9 @@ def own_address(environ: dict[str, Any]) -> str | None:
     """The address of this machine that the request arrived at; None where the server does not tell."""
     connection = environ.get("werkzeug.socket")
     try:
-        return str(connection.getsockname()[0]) if connection is not None else None
+        address = str(connection.getsockname()[0]) if connection is not None else None
+        # a socket for both families shows IPv4 addresses in IPv6's clothes
+        return address.removeprefix("::ffff:") if address else None
     except OSError:
         return None
 

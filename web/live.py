@@ -57,9 +57,19 @@ class Source(Protocol):
 
 
 class StrictPacket(Packet):  # type: ignore[misc]  # the library is untyped
-    """Socket.IO packet whose JSON never holds NaN."""
+    """Socket.IO packet whose JSON never holds NaN, and which comes in two pieces at most."""
 
     json = encode
+
+    def decode(self, encoded_packet: str) -> int:
+        """Decode; returns how many binary pieces follow. Raises ValueError for more than one.
+
+        The library would collect as many as a client announces.
+        """
+        pieces = super().decode(encoded_packet) or 0
+        if pieces > 1:
+            raise ValueError("no event has more than one binary piece")
+        return int(pieces)
 
 
 class Encoded(StrictPacket):
@@ -100,9 +110,15 @@ class Rooms(socketio.Manager):  # type: ignore[misc]
         message = Encoded(EVENT, data=[event, data], namespace=namespace, id=number, binary=False)
         for sid in sids:
             peer = self.eio_sid_from_sid(sid, namespace)
-            if peer is not None:
-                self.callbacks[sid] = {number: partial(_answered, drawn, sid)}
+            if peer is None:
+                continue
+            self.callbacks[sid] = {number: partial(_answered, drawn, sid)}
+            try:
                 self.server._send_packet(peer, message)
+            except Exception as error:  # noqa: BLE001  it has just gone; the others must not miss theirs
+                _log.debug("not sent to %s: %s", sid, error)
+            if not self.is_connected(sid, namespace):
+                self.callbacks.pop(sid, None)
 
 
 def _answered(drawn: Callable[[str], None], sid: str, *_: Any) -> None:
@@ -162,17 +178,22 @@ class Live(flask_socketio.Namespace):  # type: ignore[misc]
             return {"error": 'watch takes {"run": id} or {"runs": true}'}
         if wish.get("runs") is not True and not self._source.has(run):
             return {"error": f"no run is called {run[:128]!r}; see api/runs"}
-        if self.publisher.enter(sid, run):
-            self._first(sid, run)
-        return {"ok": True}
+        if not self.publisher.enter(sid, run) or self._first(sid, run):
+            return {"ok": True}
+        return {"error": "the run cannot be read now; try again"}
 
-    def _first(self, sid: str, room: str) -> None:
-        if room == LIST:
-            self.publisher.first(sid, "runs", {"runs": self._source.runs()})
-            return
-        state = self._source.snapshot(room)
-        if state is not None:
-            self.publisher.first(sid, "update", state)
+    def _first(self, sid: str, room: str) -> bool:
+        """Send the room's present state. Where there is none, the viewer is out of the room again."""
+        try:
+            state = {"runs": self._source.runs()} if room == LIST else self._source.snapshot(room)
+        except Exception:  # noqa: BLE001  a damaged store is this run's trouble only
+            _log.exception("no state of %s", room)
+            state = None
+        if state is None:
+            self.publisher.leave(sid)
+            return False
+        self.publisher.first(sid, "runs" if room == LIST else "update", state)
+        return True
 
     def _broadcast(self, sids: list[str], event: str, data: Any) -> None:
         assert self._rooms is not None, "attach() comes first"

@@ -9,8 +9,6 @@ from flask import Blueprint, Response, redirect, render_template, request, send_
 from jinja2 import TemplateNotFound
 from werkzeug.exceptions import Forbidden, NotFound, ServiceUnavailable
 
-import monitor
-
 from . import assets
 from .api import reply
 from .auth import Access, Refusals, cookie_name, query_token
@@ -31,7 +29,7 @@ color:#1b1f24;background:#fff}code{background:#eef0f3;padding:.1em .35em;border-
 does <code>torchvitals url</code> on the machine that runs the training.</p></html>"""
 
 
-def blueprint(access: Access, refusals: Refusals) -> Blueprint:
+def blueprint(access: Access, refusals: Refusals, version: str) -> Blueprint:
     """The routes of the page, and the check that every route of the app is behind."""
     routes = Blueprint("pages", __name__)
 
@@ -55,8 +53,8 @@ def blueprint(access: Access, refusals: Refusals) -> Blueprint:
     @routes.get("/")
     def index() -> Any:
         if query_token(request.environ) is None:
-            return _page()
-        answer = _page() if _comes_from_elsewhere() else redirect(_without_token(), 303)
+            return _page(version)
+        answer = _page(version) if _comes_from_elsewhere() else redirect(_without_token(), 303)
         return _with_cookie(answer, access)
 
     @routes.get("/static/<name>")
@@ -72,17 +70,15 @@ def blueprint(access: Access, refusals: Refusals) -> Blueprint:
 
     @routes.get("/healthz")
     def healthz() -> Response:
-        return reply({"ok": True, "name": "torchvitals", "version": monitor.__version__})
+        return reply({"ok": True, "name": "torchvitals", "version": version})
 
     return routes
 
 
-def _page() -> Response:
+def _page(version: str) -> Response:
     bundle = assets.plotly()
     try:
-        text = render_template(
-            "index.html", version=monitor.__version__, plotly_version=bundle.version if bundle else ""
-        )
+        text = render_template("index.html", version=version, plotly_version=bundle.version if bundle else "")
     except TemplateNotFound:
         raise ServiceUnavailable("the page is not installed; install torchvitals again") from None
     answer = Response(text, mimetype="text/html")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import socket
 import struct
 import threading
@@ -47,8 +48,9 @@ class _Connection(simple_websocket.Server):  # type: ignore[misc]  # the library
         sock: socket.socket = environ["werkzeug.socket"]
         # The HTTP server's timeout would make every send a partial one; the kernel's does not.
         sock.settimeout(None)
-        with contextlib.suppress(OSError, AttributeError):
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_S, 0))
+        if os.name == "posix":
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_S, 0))
         super().__init__(environ, receive_bytes=_CHUNK, max_message_size=STRANGER_BYTES, thread_class=_Reader)
 
     def receive(self, timeout: float | None = None) -> Any:

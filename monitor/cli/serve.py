@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import monitor
 from monitor import launcher, state
 from monitor.cli import UsageError
 
@@ -33,6 +34,8 @@ EXAMPLE = """  torchvitals serve
 
 #: Seconds without an agent and without a viewer after which an ephemeral hub goes.
 IDLE_S = 15 * 60.0
+#: Addresses that mean every interface of the machine.
+ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104  compared with, not bound to
 #: Seconds between two looks at what fell silent.
 TICK_S = 2.0
 
@@ -74,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
         hub, listener = _given(args.state), socket.socket(fileno=args.fd)
         return _serve(args, hub, listener)
     _check_bind(args.host, args.allow_remote)
+    _check_names(args.allow_host, args.allow_origin)
     gate, lock = _claims(runs)
     try:
         if lock is None:
@@ -91,6 +95,17 @@ def _check_bind(host: str, allowed: bool) -> None:
             return
     if host != "localhost" and not allowed:
         raise UsageError(f"--host {host} lets other machines connect; add --allow-remote if that is meant")
+
+
+def _check_names(hosts: list[str], origins: list[str]) -> None:
+    if not (hosts or origins):
+        return
+    from monitor.web.auth import host_name, origin_name
+
+    try:
+        _ = [host_name(host) for host in hosts], [origin_name(origin) for origin in origins]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _claims(runs: Path) -> tuple[int | None, int | None]:
@@ -151,32 +166,48 @@ def _given(note: Path | None) -> state.HubState:
 def _serve(args: argparse.Namespace, hub: state.HubState, listener: socket.socket) -> int:
     # Imported here, so that --help and a mistake in the options cost no web server.
     from monitor.pipeline import Pipeline
-    from monitor.web.app import create_app, doors_of
-    from monitor.web.auth import Tokens
+    from monitor.web.app import doors_of
     from monitor.web.server import Server
 
-    runs = Path(hub.run_dir)
-    pipeline = Pipeline(runs)
-    app = create_app(
+    pipeline = Pipeline(Path(hub.run_dir))
+    app = _app(args, hub, pipeline)
+    server, stop = Server(app, listener), _on_signals()
+    server.start()
+    gc.freeze()  # what was imported stays; collections need not walk it
+    _greet(hub, args.open)
+    _wait(stop, doors_of(app), pipeline.tick, (args.idle_s or IDLE_S) if args.ephemeral else None)
+    server.stop()
+    doors_of(app).close()
+    pipeline.close()
+    return 0
+
+
+def _app(args: argparse.Namespace, hub: state.HubState, pipeline: Any) -> Any:
+    from monitor.web.app import create_app
+    from monitor.web.auth import Tokens
+
+    return create_app(
         pipeline,
-        run_dir=runs,
+        run_dir=Path(hub.run_dir),
         tokens=Tokens(hub.viewer_token, hub.ingest_token),
         allowed_hosts=[*_own_names(hub.host), *args.allow_host],
         allowed_origins=args.allow_origin,
-        own_address=hub.host in ("0.0.0.0", "::"),  # noqa: S104  compared, not bound
+        own_address=hub.host in ALL_INTERFACES,
         proxy=args.proxy,
+        version=monitor.__version__,
     )
-    server = Server(app, listener)
-    stop = _on_signals()
-    server.start()
-    gc.freeze()  # what was imported stays; collections need not walk it
-    print(f"serving {runs}\n  {hub.url}", flush=True)
-    if args.open:
-        _open(hub.url)
-    _wait(stop, doors_of(app), pipeline.tick, (args.idle_s or IDLE_S) if args.ephemeral else None)
-    server.stop()
-    pipeline.close()
-    return 0
+
+
+def _greet(hub: state.HubState, opens: bool) -> None:
+    print(f"serving {hub.run_dir}\n  {hub.url}", flush=True)
+    if hub.host in ALL_INTERFACES:
+        print(f"  {hub.url.replace('127.0.0.1', socket.gethostname())}   (from other machines)", flush=True)
+    if _own_names(hub.host):
+        print("  not encrypted: on a network you do not trust, use ssh -L or a proxy with TLS", flush=True)
+    if opens:
+        import webbrowser
+
+        webbrowser.open(hub.url)
 
 
 def _own_names(host: str) -> list[str]:
@@ -221,9 +252,3 @@ def _wait(
             busy = clock()
         elif idle_s is not None and clock() - busy >= idle_s:
             return
-
-
-def _open(url: str) -> None:
-    import webbrowser
-
-    webbrowser.open(url)

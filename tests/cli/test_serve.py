@@ -176,6 +176,13 @@ def test_a_remote_hub_answers_to_its_own_names_only(hub_process: Callable[..., P
     assert [host for host, code in codes.items() if code == 403] == ["evil.example", "10.9.9.9"]
 
 
+@pytest.mark.parametrize("words", [["--allow-host", "a b"], ["--allow-origin", "*"], ["--allow-origin", "x"]])
+def test_a_mistyped_name_is_said(words: list[str]):
+    """A wildcard is no origin."""
+    with pytest.raises(UsageError, match="give one like"):
+        run_serve(*words)
+
+
 def test_a_taken_port_is_said():
     """One line that says what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match="is taken"):

@@ -35,6 +35,7 @@ def start_hub(tmp_path: Path) -> Iterator[Callable[..., Hub]]:
     for hub, server in started:
         hub.close()
         server.stop()
+        hub.doors.close()
         hub.pipeline.close()
 
 

@@ -70,6 +70,14 @@ def test_an_address_is_right_or_it_is_not(hub: Hub):
         assert hub.get(path).status_code in (404, 405), path
 
 
+def test_closed_doors_send_everybody_away(hub: Hub):
+    """Agents keep what was not answered; nothing is taken any more."""
+    agent, viewer = hub.agent("run-1"), hub.viewer()
+    hub.doors.close()
+    until(lambda: not agent.connected and not viewer.connected)
+    assert not hub.doors.busy
+
+
 def test_the_doors_are_found_on_the_app(hub: Hub):
     """For whoever runs the hub."""
     assert doors_of(hub.app) is hub.doors

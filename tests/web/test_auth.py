@@ -7,7 +7,16 @@ import logging
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from monitor.web.auth import Access, Refusals, Tokens, bearer, cookie_name, query_token, same, split_host
+from monitor.web.auth import (
+    Access,
+    Refusals,
+    Tokens,
+    bearer,
+    cookie_name,
+    query_token,
+    same,
+    split_host,
+)
 
 TOKENS = Tokens("v" * 32, "i" * 32)
 ACCESS = Access(TOKENS, frozenset({"gpu1.example.org"}), frozenset({"https://team.example"}))
@@ -54,6 +63,28 @@ def test_no_host_header_breaks_the_parser(header: str):
     """It is a host or it is not."""
     found = split_host(header)
     assert found is None or found[0] == header.lower()[: len(found[0])]
+
+
+@pytest.mark.parametrize("given_host", ["", "a b", "https://x", "x/y", "x:y", "x@y"])
+def test_a_host_that_is_none_is_not_allowed_silently(given_host: str):
+    """Who mistypes --allow-host is told, instead of being refused later."""
+    with pytest.raises(ValueError, match="no host name"):
+        host_name(given_host)
+
+
+@pytest.mark.parametrize(
+    "given_origin", ["", "team.example", "*", "null", "file://x", "https://", "https://a b"]
+)
+def test_an_origin_that_is_none_is_not_allowed_silently(given_origin: str):
+    """Neither is a wildcard."""
+    with pytest.raises(ValueError, match="no origin"):
+        origin_name(given_origin)
+
+
+def test_hosts_and_origins_are_taken_as_people_write_them():
+    """Upper case, a port, a slash at the end."""
+    assert host_name("GPU1.Example:7007") == "gpu1.example"
+    assert origin_name("https://Team.Example/") == "https://team.example"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import socketio
-from monitor.web.live import Encoded, Rooms
+from monitor.web.live import Encoded, Rooms, StrictPacket
 from socketio.packet import EVENT
 from webhub import INGEST, VIEWER, Hub, make_batch, until
 
@@ -155,6 +155,21 @@ def test_a_gone_viewer_leaves_nothing(hub: Hub):
     publisher, manager = hub.doors.live.publisher, hub.doors.sockets.server.manager
     until(lambda: not publisher.viewers and not manager.callbacks)
     assert publisher._rooms == {}
+
+
+def test_a_run_that_cannot_be_read_is_said(hub: Hub, monkeypatch: pytest.MonkeyPatch):
+    """The viewer is told, watches nothing, and may try again."""
+    monkeypatch.setattr(hub.pipeline, "snapshot", lambda run: 1 / 0)
+    screen = Screen(hub, {"run": "run-1"})
+    assert "cannot be read" in screen.answer["error"]
+    assert hub.doors.live.publisher.viewers == 0
+
+
+def test_pieces_are_not_collected(hub: Hub):
+    """A client that announces more binary pieces than any event has is not listened to."""
+    with pytest.raises(ValueError, match="binary"):
+        StrictPacket(encoded_packet='52-/live,["watch",{}]')
+    assert StrictPacket(encoded_packet='51-/ingest,["batch",{}]').attachment_count == 1
 
 
 def test_one_message_has_one_encoding(monkeypatch: pytest.MonkeyPatch):

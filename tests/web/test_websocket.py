@@ -226,6 +226,7 @@ def test_no_packets_break_the_hub(hub: Hub, packets: list[str]):
         '2/live,7["watch"]',
         '2/live,["watch"' + "[" * 5000,
         "5999999999-/live,[]",
+        "52-/live,[]",
         "1/live,",
         "0/live,",
     ],
