@@ -112,7 +112,7 @@ class Session:
         """A step ends here: for loops that have neither a loader nor an optimizer."""
         if self.active and self._probe and self._probe.recorder.here:
             self._probe.recorder.clock.begin()
-            self._probe.recorder.end_step()
+            self._probe.boundary.step()
 
     def log(self, **values: float) -> None:
         """Record numbers of your own beside ours."""

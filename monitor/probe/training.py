@@ -111,7 +111,7 @@ def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callabl
 def install_optimizer(
     recorder: Recorder, patches: Patches, boundary: Boundary, roots: Roots, depth: Depth
 ) -> None:
-    """Hook every optimizer's step; what runs inside one (a parent's step, a wrapped optimizer) is part of it."""
+    """Hook every optimizer's step; what runs inside one (a parent's, a wrapped optimizer's) is part of it."""
     clock, gate, values, adopt = recorder.clock, recorder.gate, recorder.values, recorder.adopt
     push, pop, on_optimizer, known = clock.push, clock.pop, boundary.optimizer, _Known(recorder, roots)
     seen = known.seen
