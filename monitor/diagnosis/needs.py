@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from .facts import fact
 from .steady import MIN_STEPS, steady, train_loader
 from .window import Rank, Window
 
@@ -55,7 +55,7 @@ def _hosts(window: Window) -> str | None:
 def _scaler(window: Window) -> str | None:
     return (
         None
-        if _any(window, lambda rank: bool(_fact(rank, "precision").get("scaler")))
+        if _any(window, lambda rank: bool(fact(rank, "precision").get("scaler")))
         else "no gradient scaler"
     )
 
@@ -63,7 +63,7 @@ def _scaler(window: Window) -> str | None:
 def _autocast(window: Window) -> str | None:
     return (
         None
-        if _any(window, lambda rank: bool(_fact(rank, "precision").get("autocast")))
+        if _any(window, lambda rank: bool(fact(rank, "precision").get("autocast")))
         else "autocast not used"
     )
 
@@ -73,7 +73,7 @@ def _precision(window: Window) -> str | None:
 
 
 def _compile(window: Window) -> str | None:
-    used = _any(window, lambda rank: bool(_fact(rank, "compile").get("used")))
+    used = _any(window, lambda rank: bool(fact(rank, "compile").get("used")))
     return None if used else "torch.compile not used"
 
 
@@ -91,11 +91,6 @@ def _other_stacks(window: Window) -> str | None:
 
 def _any(window: Window, holds: Callable[[Rank], bool]) -> bool:
     return any(holds(rank) for rank in window.ranks.values())
-
-
-def _fact(rank: Rank, name: str) -> dict[str, Any]:
-    value = rank.facts.get(name)
-    return value if isinstance(value, dict) else {}
 
 
 #: Every need a detector may name in NEEDS.

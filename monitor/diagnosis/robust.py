@@ -68,7 +68,7 @@ def change_point(values: Values) -> int | None:
     count = len(values)
     if count < 4:
         return None
-    ranks = np.empty(count)
-    ranks[np.argsort(values, kind="stable")] = np.arange(1, count + 1)
+    _, place, alike = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(alike) - (alike - 1) / 2)[place]
     drift = np.abs(2 * np.cumsum(ranks) - np.arange(1, count + 1) * (count + 1))
     return int(np.argmax(drift[:-1])) + 1

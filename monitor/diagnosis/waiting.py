@@ -7,17 +7,20 @@ long ones are `data_spikes`', and what is left is `data_starvation`'s.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .machine import crowded
 from .robust import Mask, Values, median, quantile, quarters
 from .steady import MIN_STEPS, WARMUP_STEPS, cut, epoch_starts, phase_ms, span, steady, step_ms, train_loader
 from .window import Rank, Window
 
+Rows = NDArray[np.int64]
 Pattern = Literal["none", "steady", "spikes", "growing"]
 
 #: A batch that a worker has ready still costs 1 to 2.5 ms to hand over (RULES.md, measured on two
@@ -97,11 +100,21 @@ class Waits:
         whole = float(self.wait_ms.sum() + self.other_ms.sum())
         return float(self.wait_ms.sum()) / whole if whole > 0 else 0.0
 
-    def saved_share(self, rows: Mask) -> float:
-        """Share of wall time that goes when the waits of `rows` shrink to a hand-over."""
+    def saved_share(self, usual_ms: float | None = None) -> float:
+        """Share of wall time that goes when every wait shrinks to what a hand-over costs at best.
+
+        Args:
+            usual_ms: what is left of a wait instead, where more is known.
+
+        Starts of epochs and single bursts count no more than a long ordinary wait.
+        """
         whole = float(self.wait_ms.sum() + self.other_ms.sum())
-        usual = min(LEAST_HANDOVER_MS, LEAST_HANDOVER_SHARE * float(self.other_ms.mean()))
-        return float(np.maximum(self.wait_ms - usual, 0.0)[rows].sum()) / whole if whole > 0 else 0.0
+        if usual_ms is None:
+            usual_ms = min(LEAST_HANDOVER_MS, LEAST_HANDOVER_SHARE * float(self.other_ms.mean()))
+        odd = self.starts | (self.spikes & (self.excess_ms == 0.0))
+        most = quantile(self.wait_ms[~odd], 0.9) if (~odd).any() else 0.0
+        waited = np.where(odd, np.minimum(self.wait_ms, most), self.wait_ms)
+        return float(np.maximum(waited - usual_ms, 0.0).sum()) / whole if whole > 0 else 0.0
 
 
 def waits(window: Window, rank: Rank) -> Waits | None:
@@ -112,14 +125,15 @@ def waits(window: Window, rank: Rank) -> Waits | None:
     wait, whole = phase_ms(part, "data"), step_ms(part)
     other = np.maximum(np.nan_to_num(whole, nan=0.0) - wait, 0.0)
     busy = crowded(window, rank)
-    starts = _starts(window, part, int(found[1].get("num_workers") or 0))
+    workers = int(found[1].get("num_workers") or 0)
+    starts = _starts(window, part, workers)
     spikes = _spikes(wait, other, starts)
     excess = np.maximum(wait - (CROWDED_HANDOVER_MS if busy else HANDOVER_MS), 0.0)
     excess[starts] = 0.0
     if spikes.sum() < SEVERAL:
         excess[spikes] = 0.0
-    pattern = _pattern(part, wait, excess, spikes, int(found[1].get("num_workers") or 0))
-    return Waits(part, found[1], wait, other, excess, starts, spikes, busy, pattern)
+    judged = Waits(part, found[1], wait, other, excess, starts, spikes, busy, "none")
+    return replace(judged, pattern=_pattern(judged, epoch_starts(window, part)))
 
 
 def worst(window: Window) -> Waits | None:
@@ -147,7 +161,7 @@ def _past_first_epoch(window: Window, rank: Rank) -> Rank:
 
 def _starts(window: Window, rank: Rank, workers: int) -> Mask:
     mask = np.zeros(rank.count, dtype=bool)
-    for row in epoch_starts(window, rank):
+    for row in epoch_starts(window, rank) if workers else ():
         mask[row : row + 1 + workers] = True
     return mask
 
@@ -158,23 +172,34 @@ def _spikes(wait: Values, other: Values, starts: Mask) -> Mask:
     return np.asarray((wait > least) & ~starts)
 
 
-def _pattern(rank: Rank, wait: Values, excess: Values, spikes: Mask, workers: int) -> Pattern:
-    lost = float(excess.sum())
+def _pattern(one: Waits, epochs: Rows) -> Pattern:
+    lost = float(one.excess_ms.sum())
     if lost <= 0:
         return "none"
-    rare = SEVERAL <= spikes.sum() <= RARE * len(wait)
-    if rare and float(excess[spikes].sum()) >= MOST * lost and not rhythm(wait, workers):
+    rare = SEVERAL <= one.spikes.sum() <= RARE * len(one.wait_ms)
+    most = float(one.excess_ms[one.spikes].sum()) >= MOST * lost
+    if rare and most and not rhythm(one.wait_ms, one.workers):
         return "spikes"
-    return "growing" if grows(wait) and not _larger(rank) else "steady"
+    least = CROWDED_HANDOVER_MS if one.crowded else GROWTH_MS
+    climbs = grows(quarters(one.wait_ms), least) or grows(within_epochs(one.wait_ms, epochs), least)
+    return "growing" if climbs and not _larger(one.rank) else "steady"
 
 
-def grows(wait_ms: Values) -> bool:
-    """Whether waits climb from quarter to quarter."""
-    levels = quarters(wait_ms)
-    rise = levels[3] - levels[0]
-    if not (rise >= GROWTH_MS and levels[3] >= GROWTH_TIMES * levels[0]):
+def grows(levels: Sequence[float], least_ms: float = GROWTH_MS) -> bool:
+    """Whether waits climb from each quarter to the next, by `least_ms` in all."""
+    rise = levels[-1] - levels[0]
+    if not (rise >= least_ms and levels[-1] >= GROWTH_TIMES * levels[0]):
         return False
     return all(after - before >= GROWTH_EACH * rise for before, after in itertools.pairwise(levels))
+
+
+def within_epochs(wait_ms: Values, epochs: Rows) -> tuple[float, float, float, float]:
+    """Median wait in each quarter of an epoch, over all whole epochs; NaN below two of them."""
+    if len(epochs) < 3:
+        return (math.nan,) * 4
+    parts = [np.array_split(wait_ms[begin:end], 4) for begin, end in itertools.pairwise(epochs)]
+    first, second, third, fourth = (median(np.concatenate(quarter)) for quarter in zip(*parts, strict=True))
+    return first, second, third, fourth
 
 
 def _larger(rank: Rank) -> bool:

@@ -47,11 +47,13 @@ def rank(count: int = STEPS, number: int = 0, *, first: int = 0, begin_s: float 
         number: the rank's number.
         first: number of its first step.
         begin_s: when its first step began, seconds.
-        more: `facts`, `samples`, `ended`, `phase` of the rank; a phase's name -> milliseconds a step;
-            any other name -> a column of that name. Numbers or arrays of `count`. Phases that are not
-            given are as in `HEALTHY`, with `facts` of a loader.
+        more: `facts`, `samples` (a table), `ended`, `phase` of the rank; a phase's name -> milliseconds
+            a step; any other name -> a column of that name. Numbers or arrays of `count`. Phases that
+            are not given are as in `HEALTHY`, with `facts` of a loader.
     """
-    rest = {key: more.pop(key) for key in ("samples", "ended", "phase") if key in more}
+    rest = {key: more.pop(key) for key in ("ended", "phase") if key in more}
+    if isinstance(more.get("samples"), Mapping):
+        rest["samples"] = more.pop("samples")
     facts = more.pop("facts", None)
     times = {**HEALTHY, **{key: more.pop(key) for key in list(more) if key in PHASES}}
     steps = {f"{phase}_ms": _column(times.get(phase, 0.0), count) for phase in PHASES}

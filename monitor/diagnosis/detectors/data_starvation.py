@@ -59,11 +59,10 @@ def detect(window: Window) -> Finding | None:
         return None
     cause = _cause(window, worst)
     first, last = span(worst.rank)
-    saved = worst.saved_share(~worst.starts & (worst.excess_ms > 0))
     return Finding(
         CODE, "warning", TITLE, cause.name, _evidence(worst), cause.advice,
         snippet=_snippet(worst, cause),
-        gain=gain_from_share(saved, _basis(worst)),
+        gain=gain_from_share(worst.saved_share(), _basis(worst)),
         ranks=tuple(starved), first_step=first, last_step=last, location=worst.loader.get("location"),
     )  # fmt: skip
 

@@ -1,0 +1,111 @@
+"""Memory climbs with the step count, and does not stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.diagnosis.finding import Finding, Severity
+from monitor.diagnosis.memory import Held, held, limit_mb
+from monitor.diagnosis.steady import epoch_starts, steady
+from monitor.diagnosis.window import Rank, Window
+
+CODE = "memory_leak"
+NEEDS = frozenset({"memory", "steps"})
+
+#: Growth that counts, in MB, and per step (RULES.md: a kept loss costs 0.2 MB a step, a kept graph about
+#: 4; repaired twins drift by 0.1 to 0.6 MB a step for a while, some 30 MB in all).
+GROWTH_MB = 128.0
+STEP_MB = 0.05
+
+#: While the first epoch lasts, a dataset may only be filling its cache: then this much (TraceML: 512 MiB).
+FIRST_EPOCH_MB = 512.0
+
+#: Each third of the time must take part with this share of an even climb: a drift that settles has not
+#: (own).
+EACH_THIRD = 0.5
+
+#: Samples and steps it takes to see a climb (own).
+SAMPLES = 5
+STEPS = 40
+
+#: The limit that near, in seconds, is an emergency (own: time to stop a run by hand).
+SOON_S = 600.0
+
+#: Share of the growth above which it is the workers', not the main process's (own).
+WORKERS_SHARE = 0.7
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Steady growth of one rank's memory: MB in all, per step, per second; the workers' share of it."""
+
+    grown_mb: float
+    step_mb: float
+    second_mb: float
+    workers_share: float
+
+
+def detect(window: Window) -> Finding | None:
+    """The rank that grows most speaks. Promises nothing: it is about surviving, not about speed."""
+    ranks = [window.ranks[number] for number in sorted(window.ranks)]
+    climbs = {rank.rank: climb for rank in ranks if (climb := _climb(window, rank))}
+    if not climbs:
+        return None
+    number = max(climbs, key=lambda each: climbs[each].grown_mb)
+    climb, memory = climbs[number], held(window.ranks[number])
+    limit, now_mb = limit_mb(window), float(memory.tree_mb[-1])
+    left_s = (limit - now_mb) / climb.second_mb if limit else None
+    soon = left_s is not None and left_s < SOON_S and climb.grown_mb >= FIRST_EPOCH_MB
+    severity: Severity = "critical" if soon and not window.finished else "warning"
+    workers = climb.workers_share >= WORKERS_SHARE
+    evidence = {
+        "grown_mb": round(climb.grown_mb, 1), "mb_per_step": round(climb.step_mb, 3),
+        "now_mb": round(now_mb, 1),
+        **({"limit_mb": limit, "limit_reached_in_s": round(left_s)} if limit and left_s is not None else {}),
+    }  # fmt: skip
+    return Finding(
+        CODE, severity, "Memory grows with every step", "loader workers" if workers else "main process",
+        evidence, _advice(workers), ranks=tuple(climbs),
+        first_step=int(memory.step[0]), last_step=int(memory.step[-1]),
+    )  # fmt: skip
+
+
+def _climb(window: Window, rank: Rank) -> Climb | None:
+    """The climb in the steady part of the run, None where there is none that counts."""
+    memory = held(rank)
+    if len(memory) < SAMPLES or memory.step[-1] - memory.step[0] < STEPS:
+        return None
+    grown = float(memory.tree_mb[-1] - memory.tree_mb[0])
+    step_mb = grown / float(memory.step[-1] - memory.step[0])
+    least = FIRST_EPOCH_MB if _may_fill_a_cache(window, rank) else GROWTH_MB
+    if grown < least or step_mb < STEP_MB or not _lasts(memory, grown):
+        return None
+    main = float(memory.main_mb[-1] - memory.main_mb[0])
+    share = 0.0 if main != main else min(max(1 - main / grown, 0.0), 1.0)
+    return Climb(grown, step_mb, grown / float(memory.t_s[-1] - memory.t_s[0]), share)
+
+
+def _lasts(memory: Held, grown_mb: float) -> bool:
+    """Whether every third of the steps took part in the growth."""
+    thirds = np.linspace(memory.step[0], memory.step[-1], 4)
+    levels = np.interp(thirds, memory.step, memory.tree_mb)
+    return bool((np.diff(levels) >= EACH_THIRD * grown_mb / 3).all())
+
+
+def _may_fill_a_cache(window: Window, rank: Rank) -> bool:
+    return not window.finished and not len(epoch_starts(window, steady(rank)))
+
+
+def _advice(workers: bool) -> str:
+    if workers:
+        return (
+            "The workers grow, not the main process: Python objects (lists, dicts) of the dataset are "
+            "copied into each worker as they are touched. Keep them in numpy arrays or tensors, and cache "
+            "nothing per worker."
+        )
+    return (
+        "Something keeps tensors alive: append loss.item() or loss.detach(), not loss, to lists and "
+        "running sums, and look for hidden states that are carried on without detach()."
+    )

@@ -1,0 +1,44 @@
+"""Other processes take the CPUs from this run."""
+
+from __future__ import annotations
+
+from monitor.diagnosis.facts import numbers, ranks_where
+from monitor.diagnosis.finding import Finding
+from monitor.diagnosis.machine import others_cpu, runq_share, training, usable_cpus, values
+from monitor.diagnosis.window import Rank, Window
+
+CODE = "noisy_neighbour"
+NEEDS = frozenset({"steps", "memory", "hosts"})
+
+#: Share of time that the main thread was ready to run without a CPU (zoo README: above 0.15 the machine
+#: was busy; a little more, so that the run's own bursts are no neighbours).
+RUNQ = 0.2
+
+#: Cores that others use, at least, and as a share of those usable (own).
+OTHERS_CORES = 0.5
+OTHERS_SHARE = 0.25
+
+#: Samples that must have been taken (own).
+SAMPLES = 4
+
+
+def detect(window: Window) -> Finding | None:
+    """Waiting for CPUs alone proves nothing: others must be seen using them. Nothing is promised."""
+    ranks = ranks_where(window, _waits)
+    if not ranks:
+        return None
+    rank, others = max(ranks, key=runq_share), others_cpu(window)
+    cpus = usable_cpus(window, rank)
+    if not (others >= OTHERS_CORES and others >= OTHERS_SHARE * (cpus or 0.0)):
+        return None
+    return Finding(
+        CODE, "warning", "Other processes take the CPUs", "CPUs shared with others",
+        {"runq_share": round(runq_share(rank), 3), "others_cores": round(others, 2), "usable_cpus": cpus},
+        "Times measured now are not the run's own. Give it CPUs of its own (taskset, a cgroup, another "
+        "machine), or wait until the others are done.",
+        ranks=numbers(ranks),
+    )  # fmt: skip
+
+
+def _waits(rank: Rank) -> bool:
+    return len(values(training(rank), "runq_share")) >= SAMPLES and runq_share(rank) >= RUNQ

@@ -1,0 +1,73 @@
+"""Workers are started anew for every epoch, and each epoch begins with waiting for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from monitor.diagnosis.finding import Finding, gain_from_share
+from monitor.diagnosis.robust import median
+from monitor.diagnosis.snippet import loader_call
+from monitor.diagnosis.steady import cycles, epoch_starts, phase_ms, span, steady, step_ms, train_loader
+from monitor.diagnosis.window import Rank, Window
+
+CODE = "worker_respawn"
+NEEDS = frozenset({"steps", "workers", "epochs"})
+
+#: Share of wall time that goes into starting workers (gpuprof and TraceML take waiting seriously from
+#: 10 to 15 % on; this cost is certain, so the lower one).
+LOST_SHARE = 0.1
+
+
+def detect(window: Window) -> Finding | None:
+    """Judged over whole epochs, the first one aside: somebody has to start the workers once."""
+    costly = {
+        number: share for number in sorted(window.ranks) if (share := _lost(window, window.ranks[number]))
+    }
+    if not costly:
+        return None
+    number = max(costly, key=lambda each: costly[each])
+    rank, part = window.ranks[number], steady(window.ranks[number])
+    starts = epoch_starts(window, part)
+    loader = train_loader(rank)
+    assert loader is not None
+    waits = phase_ms(part, "data")[starts]
+    told = [event["workers_started_ms"] for event in window.events_of("epoch", rank=number)]
+    evidence = {
+        "epochs": len(starts) + 1,
+        "first_wait_ms_p50": round(median(waits), 1),
+        "wait_ms_p50": round(median(phase_ms(part, "data")), 2),
+        "lost_share": round(costly[number], 3),
+        "num_workers": loader[1]["num_workers"],
+    }
+    if told:
+        evidence["workers_started_ms"] = round(float(np.median(told)), 1)
+    first, last = span(part)
+    return Finding(
+        CODE, "warning", "Loader workers are started anew each epoch", "persistent_workers=False", evidence,
+        "Keep the workers between epochs: what they open when they start (worker_init_fn, the dataset's "
+        "files) stays open then.",
+        snippet=loader_call(loader[1], persistent_workers=True),
+        gain=gain_from_share(
+            costly[number], f"each epoch begins with {median(waits):.0f} ms of waiting for new workers"
+        ),
+        ranks=tuple(costly), first_step=first, last_step=last, location=loader[1].get("location"),
+    )  # fmt: skip
+
+
+def _lost(window: Window, rank: Rank) -> float:
+    """Share of whole epochs lost to starting workers; 0 with too few epochs or below what counts."""
+    loader, part = train_loader(rank), steady(rank)
+    if loader is None or not loader[1].get("num_workers") or loader[1].get("persistent_workers"):
+        return 0.0
+    starts = epoch_starts(window, part)
+    whole = cycles(starts)
+    if whole is None:
+        return 0.0
+    times = step_ms(part)
+    ordinary = np.ones(part.count, dtype=bool)
+    ordinary[starts] = False
+    # Workers that live on still have to make an epoch's first batch: all of them at once, one each.
+    one_batch = float(loader[1]["num_workers"]) * float(np.nanmean(times[ordinary]))
+    cost = np.maximum(phase_ms(part, "data")[starts[1:]] - one_batch, 0.0)
+    share = float(cost.sum() / np.nansum(times[whole]))
+    return share if share >= LOST_SHARE else 0.0

@@ -1,0 +1,139 @@
+"""Elsewhere: what the loop does outside every known phase, told from sampled stacks of the main thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .robust import Values
+from .steady import phase_ms, steady, step_ms
+from .window import Rank, Window
+
+Kind = Literal["logging", "sync", "unknown"]
+
+#: Fewer samples than this say nothing (own).
+SAMPLES = 4
+
+#: Calls that hand numbers to somebody: by the name called, or by the function the time is spent in.
+_LOG_NAME = (
+    r"(?:\w*(?:log|track|report|metric|publish|notify|upload|telemetry)\w*|print|write|writelines|flush|send\w*|"
+    r"post|push\w*|emit|add_(?:scalars?|histogram|images?|text|figure)|dump|savefig|imsave|record|set_postfix)"
+)
+_LOG_CALL = re.compile(rf"(?<!\w){_LOG_NAME}\s*\(")
+_LOG_FUNCTION = re.compile(rf"{_LOG_NAME}\Z")
+
+#: Names that look like logging and compute.
+_MATHS = re.compile(
+    r"(?<!\w)(?:log|log2|log10|log1p|log_softmax|logsumexp|logaddexp|logit|logspace|slogdet)\s*\("
+)
+_MATHS_OWNER = re.compile(
+    r"(?<!\w)(?:torch|math|np|numpy|F|functional)\s*\.\s*log\w*\s*\(|\)\s*\.\s*log\w*\s*\(\s*\)"
+)
+
+#: Libraries that log, draw, or talk to other machines and files.
+_LOG_FILE = re.compile(
+    r"(?:^|[/\\])(?:wandb|tensorboard\w*|mlflow|comet_ml|neptune|aim|clearml|swanlab|trackio|logging|urllib3?|http|"
+    r"requests|httpx|aiohttp|websockets?|grpc|sqlite3|csv|matplotlib|PIL|rich|tqdm|loguru|structlog|boto3|botocore|"
+    r"redis|prometheus_client)(?:[/\\.]|\Z)|(?:^|[/\\])(?:socket|ssl|smtplib|json[/\\]encoder)\.py\Z"
+)
+
+#: Tensors turned into Python numbers, one synchronisation (on a GPU) or one call (on a CPU) each.
+_SYNC = re.compile(
+    r"\.\s*(?:item|tolist|numpy|cpu)\s*\(|(?<!\w)(?:float|int|bool)\s*\(|\.to\(\s*[\"']cpu|isfinite|isnan|\.any\(|\.all\("
+)
+_TORCH = re.compile(r"[/\\]torch[/\\]")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Time a rank loses in one way.
+
+    Attributes:
+        rank: the rank, cut to its steady part.
+        share: share of wall time, 0 to 1.
+        ms: per step.
+        samples: stacks that showed it.
+        location: "file.py:31" of the line seen most often.
+        source: the text of that line.
+        function: the function the time was spent in.
+    """
+
+    rank: Rank
+    share: float
+    ms: float
+    samples: int
+    location: str | None
+    source: str
+    function: str
+
+
+def lost(window: Window, rank: Rank, kind: Kind) -> Loss | None:
+    """What the rank loses to one kind of call outside the known phases; None without stacks to tell."""
+    told = window.events_of("other_stack", rank=rank.rank)
+    frames = [one for one in (told[-1].get("frames") or () if told else ()) if isinstance(one, Mapping)]
+    total = sum(_count(one) for one in frames)
+    part = steady(rank)
+    if total < SAMPLES or not part.count:
+        return None
+    total = max(total, int(told[-1].get("total") or 0))
+    mine = [one for one in frames if kind_of(one) == kind]
+    if not mine:
+        return None
+    most, seen = max(mine, key=_count), sum(map(_count, mine))
+    outside = float(unclaimed_ms(part).sum()) * seen / total
+    whole = float(np.nansum(step_ms(part)))
+    place = f"{_base(most.get('file'))}:{most.get('line')}" if most.get("file") else None
+    function = str(most.get("leaf_func") or most.get("func") or "")
+    return Loss(
+        part,
+        outside / whole if whole else 0.0,
+        outside / part.count,
+        seen,
+        place,
+        str(most.get("source") or ""),
+        function,
+    )
+
+
+def unclaimed_ms(rank: Rank) -> Values:
+    """Time of every step in no known phase, garbage collection aside, shape [count]."""
+    claimed = phase_ms(rank, "other") - np.nan_to_num(rank.column("gc_ms"))
+    return np.asarray(np.maximum(claimed, 0.0), dtype=np.float64)
+
+
+def kind_of(frame: Mapping[str, Any]) -> Kind:
+    """What the sampled line does: hands numbers on, turns tensors into numbers, or neither is known."""
+    source, function = str(frame.get("source") or ""), str(frame.get("func") or "")
+    leaf, leaf_file = (
+        str(frame.get("leaf_func") or function),
+        str(frame.get("leaf_file") or frame.get("file") or ""),
+    )
+    in_torch = bool(_TORCH.search(leaf_file)) and "tensorboard" not in leaf_file
+    if _LOG_FILE.search(leaf_file) and not in_torch:
+        return "logging"
+    if _LOG_FUNCTION.match(function) or (_LOG_FUNCTION.match(leaf) and not in_torch):
+        return "logging"
+    if _LOG_CALL.search(_MATHS_OWNER.sub("", source)) and not _MATHS.search(source):
+        return "logging"
+    return "sync" if _SYNC.search(source) else "unknown"
+
+
+def worst(window: Window, kind: Kind, least: float) -> tuple[Loss, tuple[int, ...]] | None:
+    """The largest loss of one kind over all ranks from the share `least` on, and the ranks that have one."""
+    found = [one for number in sorted(window.ranks) if (one := lost(window, window.ranks[number], kind))]
+    costly = [one for one in found if one.share >= least]
+    if not costly:
+        return None
+    return max(costly, key=lambda one: one.share), tuple(one.rank.rank for one in costly)
+
+
+def _count(frame: Mapping[str, Any]) -> int:
+    return int(frame.get("count") or 0)
+
+
+def _base(path: Any) -> str:
+    return re.split(r"[/\\]", str(path))[-1]

@@ -1,0 +1,105 @@
+"""Memory that climbs and does not stop is a leak; a drift that settles, a start, a cache are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from windows import rank, samples, window
+
+from monitor.diagnosis.detectors.memory_leak import FIRST_EPOCH_MB, GROWTH_MB, SAMPLES, SOON_S, detect
+from monitor.diagnosis.finding import Finding
+
+#: 500 steps of 16 ms from 1 s on: 8 s, with samples every half second.
+STEPS = 500
+AT = np.arange(18) * 0.5
+GONE_BY = (AT - 1.08) / (8.5 - 1.08)
+
+
+def found(
+    tree: Any, main: Any = None, *, finished: bool = True, limit: float | None = None, **more: Any
+) -> Finding | None:
+    hosts = {"here": samples(memory_limit_mb=limit)} if limit else None
+    taken = samples(len(tree), tree_pss_mb=tree, rss_mb=tree if main is None else main)
+    return detect(window(rank(STEPS, samples=taken, **more), finished=finished, hosts=hosts))
+
+
+@pytest.mark.parametrize(("growth", "speaks"), [(0.97, False), (1.1, True)])
+def test_it_speaks_from_its_threshold_on(growth: float, speaks: bool):
+    """Growth just below what counts is silent, just above it speaks."""
+    assert (found(400 + GROWTH_MB * growth * GONE_BY) is not None) == speaks
+
+
+def test_it_tells_how_much_a_step():
+    """The leak in MB a step, and promises no speed."""
+    one = found(400 + 600 * GONE_BY)
+    assert one is not None
+    assert one.evidence["mb_per_step"] == pytest.approx(600 * 0.016 / 7.42, rel=0.05)
+    assert (one.cause, one.gain, one.severity) == ("main process", None, "warning")
+
+
+def test_a_drift_that_settles_is_no_leak():
+    """Allocators and caches grow at first, less and less."""
+    assert found(400 + 600 * (1 - np.exp(-4 * np.clip(GONE_BY, 0, None)))) is None
+
+
+def test_a_jump_is_no_leak():
+    """A second model loaded midway is large, not leaking."""
+    assert found(np.where(GONE_BY < 0.5, 400.0, 1_400.0)) is None
+
+
+def test_workers_that_start_are_no_leak():
+    """Memory taken before training began, or in its first second, does not count."""
+    assert found(np.where(AT < 1.2, 100 + 600 * AT, 820.0)) is None
+
+
+def test_growing_workers_are_told_apart():
+    """The main process stays flat while copies of its pages pile up in the workers."""
+    one = found(400 + 600 * GONE_BY, main=np.full(18, 400.0))
+    assert one is not None
+    assert (one.cause, "workers grow" in one.advice) == ("loader workers", True)
+
+
+@pytest.mark.parametrize(
+    ("finished", "growth", "speaks"), [(False, 0.9, False), (False, 1.1, True), (True, 0.9, True)]
+)
+def test_a_first_epoch_may_fill_a_cache(finished: bool, growth: float, speaks: bool):
+    """While the first epoch lasts more is asked for; when the run is over, it has not been a cache."""
+    assert (found(400 + FIRST_EPOCH_MB * growth * GONE_BY, finished=finished) is not None) == speaks
+
+
+def test_a_later_epoch_is_believed():
+    """A cache would be full by now."""
+    epoch = np.repeat([1, 2], STEPS // 2)
+    assert found(400 + 300 * GONE_BY, finished=False, epoch=epoch) is not None
+
+
+@pytest.mark.parametrize(("seconds", "severity"), [(0.8, "critical"), (1.3, "warning")])
+def test_a_near_limit_is_an_emergency(seconds: float, severity: str):
+    """Less time than it takes to act until the limit is reached."""
+    rate = 700 / (8.5 - 1.08)
+    one = found(400 + 700 * GONE_BY, finished=False, limit=1_100 + rate * SOON_S * seconds)
+    assert one is not None
+    assert one.severity == severity
+
+
+def test_few_samples_prove_nothing():
+    """One sample fewer than it takes."""
+    assert found(400 + 2_000 * GONE_BY[: SAMPLES + 2]) is None
+
+
+def test_the_tree_counts_where_it_was_measured():
+    """Without a measurement of the tree the main process counts, and is not called workers."""
+    one = found(np.full(18, np.nan), main=400 + 600 * GONE_BY)
+    assert one is not None
+    assert one.cause == "main process"
+
+
+@given(st.lists(st.floats(-15, 15), min_size=18, max_size=18))
+@settings(deadline=None, max_examples=20)
+def test_noise_is_no_leak(noise: list[float]):
+    """Memory that swings does not climb."""
+    assert found(400 + np.array(noise)) is None
