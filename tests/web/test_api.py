@@ -85,9 +85,10 @@ def test_a_wrong_page_of_events_is_refused(hub: Hub, query: str):
     assert hub.get(f"/api/runs/run-1/events?{query}").status_code == 400
 
 
-def test_an_unknown_stream_is_not_found(hub: Hub):
-    """Unlike an unknown key, which is a metric that was not measured."""
-    assert hub.get("/api/runs/run-1/series?stream=rank/9&keys=loss").status_code == 404
+def test_what_has_no_rows_has_no_points(hub: Hub):
+    """A page asks for streams that a run does not have yet; neither is an error."""
+    body = hub.get("/api/runs/run-1/series?stream=rank/9&keys=loss").json()
+    assert (body["t"], body["series"]["loss"]["mean"]) == ([], [])
     assert (
         hub.get("/api/runs/run-1/series?stream=rank/0&keys=nobody").json()["series"]["nobody"]["mean"]
         == [None] * 4

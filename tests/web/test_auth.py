@@ -13,6 +13,8 @@ from monitor.web.auth import (
     Tokens,
     bearer,
     cookie_name,
+    host_name,
+    origin_name,
     query_token,
     same,
     split_host,
