@@ -58,7 +58,8 @@ class Backlog:
         self._memory: deque[Entry] = deque()
         self._memory_bytes = 0
         self._segments: deque[_Segment] = deque()
-        self._made = 0
+        # An earlier agent's files are not ours to send: their numbers would be mistaken for our own.
+        self._made = _highest(path)
         self._acknowledged = 0
         self._lock = Lock()
         self.dropped = 0
@@ -97,13 +98,6 @@ class Backlog:
                 entry = self._memory.popleft()
                 self._memory_bytes -= len(entry.data)
                 self.dropped += entry.rows
-
-    def close(self) -> None:
-        """Delete the files of a backlog that is empty; leave those of one that is not."""
-        with self._lock:
-            for path in self._path.parent.glob(f"{self._path.name}.*"):
-                if not self._segments:
-                    path.unlink(missing_ok=True)
 
     def _remember(self, entry: Entry) -> None:
         self._memory.append(entry)
@@ -146,6 +140,11 @@ class Backlog:
             if entry.seq > self._acknowledged:
                 self._remember(entry)
         self.dropped += max(0, segment.rows - read)
+
+
+def _highest(path: Path) -> int:
+    numbers = [each.name.rpartition(".")[2] for each in path.parent.glob(f"{path.name}.*")]
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 def _entry(raw: bytes, at: int) -> Entry | None:

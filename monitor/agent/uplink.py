@@ -69,7 +69,6 @@ class Uplink:
         self._stop.set()
         self._wake.set()
         self._thread.join(timeout=CONNECT_S)
-        self._backlog.close()
 
     def _work(self) -> None:
         pause_s = RETRY_S[0]
@@ -88,26 +87,33 @@ class Uplink:
             pause_s = min(2 * pause_s, RETRY_S[1])
 
     def _send(self, link: _Link) -> None:
+        pauses = 0
         while not self._stop.is_set():
             self._wake.clear()
             entry = self._backlog.first()
             if entry is None:
                 self._tell_empty()
                 self._wake.wait()
+            elif self._settle(entry, link.send(entry.data)):
+                pauses = 0
             else:
-                self._settle(entry, link.send(entry.data))
+                self._stop.wait(min(RETRY_S[0] * 2**pauses, RETRY_S[1]))
+                pauses += 1
             if link.lost:
                 raise Lost("the hub closed the connection")
 
-    def _settle(self, entry: Entry, answer: Any) -> None:
+    def _settle(self, entry: Entry, answer: Any) -> bool:
+        """Do as the hub answered. Returns False when the batch must be sent again."""
         if not isinstance(answer, dict) or "error" not in answer:
             self._backlog.acknowledge(entry.seq)
             self._said = ""
         elif answer.get("retry"):
-            raise Lost(f"the hub cannot store: {answer['error']}")
+            self._complain(Lost(f"the hub cannot store: {answer['error']}"))
+            return False
         else:
             self._backlog.refuse(entry.seq)
             self._complain(ValueError(f"the hub refused batch {entry.seq}: {answer['error']}"))
+        return True
 
     def _tell_empty(self) -> None:
         with self._empty:
@@ -162,6 +168,10 @@ class _Link:
         """Disconnect, without ever raising."""
         try:
             if self._client is not None:
+                # Otherwise the library waits three seconds for the other side's farewell.
+                socket = getattr(self._client.eio, "ws", None)
+                if socket is not None:
+                    socket.shutdown()
                 self._client.disconnect()
         except Exception:  # noqa: BLE001 - it is thrown away
             return
