@@ -27,18 +27,32 @@ RECENT_S = 300.0
 #: … but always at this many steps, so that runs with very long steps are judged too.
 RECENT_STEPS = 200
 
+#: … and never at more than this: shares and medians gain nothing from more, and cost.
+MOST_STEPS = 20_000
 
-def steady(rank: Rank, last_s: float = RECENT_S) -> Rank:
+
+def steady(rank: Rank) -> Rank:
     """The same rank with its warm-up and its distant past cut off."""
-    numbers, ends = rank.steps.get("step"), rank.steps.get("t_s")
-    if numbers is None or ends is None or not len(numbers):
+    ends = rank.steps.get("t_s")
+    if ends is None or not len(ends):
         return rank
-    recent = min(int(np.searchsorted(ends, ends[-1] - last_s)), max(len(numbers) - RECENT_STEPS, 0))
-    return cut(rank, max(int(np.searchsorted(numbers, WARMUP_STEPS)), recent))
+    recent = min(int(np.searchsorted(ends, ends[-1] - RECENT_S)), max(len(ends) - RECENT_STEPS, 0))
+    return cut(trained(rank), max(recent, len(ends) - MOST_STEPS) - _warm_up(rank))
+
+
+def trained(rank: Rank) -> Rank:
+    """The same rank with only its warm-up cut off: for what comes at long intervals, or lasts."""
+    return cut(rank, _warm_up(rank))
+
+
+def _warm_up(rank: Rank) -> int:
+    """Rows of the window that belong to the run's warm-up."""
+    return int(np.searchsorted(rank.steps.get("step", np.empty(0)), WARMUP_STEPS))
 
 
 def cut(rank: Rank, first: int, after: int | None = None) -> Rank:
     """The same rank with only rows `first` to before `after`."""
+    first = max(first, 0)
     return replace(rank, steps={key: values[first:after] for key, values in rank.steps.items()})
 
 

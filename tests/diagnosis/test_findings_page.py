@@ -17,13 +17,14 @@ QUESTIONS = ("What", "Why it costs", "How to see it", "How to fix it", "How sure
 
 #: The finding codes that users may rely on.
 CODES = """
-data_starvation data_spikes data_degrading too_many_workers worker_respawn worker_died pin_memory_off amp_off
-tf32_off amp_no_scaler amp_scale_collapse amp_skipped_steps amp_clip_before_unscale amp_scaler_with_bf16
-amp_backward_in_autocast amp_manual_cast amp_unaligned_shapes memory_leak memory_fragmentation memory_pressure
-memory_headroom empty_cache_churn small_allocations comm_bound straggler no_sync_missing find_unused_parameters
-data_parallel recompiles graph_breaks launch_bound fusion_opportunity host_sync logging_stall checkpoint_stall
-eval_share step_outliers throughput_regression threads_oversubscribed channels_last noisy_neighbour gpu_underused
-gpu_throttled gpu_shared gpu_error nan_loss stall process_died
+data_starvation data_spikes data_degrading too_many_workers worker_respawn worker_died
+pin_memory_off amp_off tf32_off amp_no_scaler amp_scale_collapse amp_skipped_steps
+amp_clip_before_unscale amp_scaler_with_bf16 amp_backward_in_autocast amp_manual_cast
+amp_unaligned_shapes memory_leak memory_fragmentation memory_pressure memory_headroom
+empty_cache_churn small_allocations comm_bound straggler no_sync_missing find_unused_parameters
+data_parallel recompiles graph_breaks launch_bound fusion_opportunity host_sync logging_stall
+checkpoint_stall eval_share step_outliers throughput_regression threads_oversubscribed channels_last
+noisy_neighbour gpu_underused gpu_throttled gpu_shared gpu_error nan_loss stall process_died
 """.split()
 
 

@@ -8,6 +8,7 @@ from monitor.diagnosis.facts import fact, numbers
 from monitor.diagnosis.finding import Finding
 from monitor.diagnosis.robust import median
 from monitor.diagnosis.scaling import optimizer_rows, settled
+from monitor.diagnosis.steady import steady
 from monitor.diagnosis.window import Rank, Window
 
 CODE = "amp_skipped_steps"
@@ -24,8 +25,9 @@ ENOUGH = 40
 
 def detect(window: Window) -> Finding | None:
     """The rank that skips most speaks; the first steps, in which a scale settles, never count."""
-    shares = {number: _share(window.ranks[number]) for number in sorted(window.ranks)}
-    ranks = [window.ranks[number] for number, share in shares.items() if share > SKIPPED_SHARE]
+    parts = [steady(window.ranks[number]) for number in sorted(window.ranks)]
+    shares = {part.rank: _share(part) for part in parts}
+    ranks = [part for part in parts if shares[part.rank] > SKIPPED_SHARE]
     if not ranks:
         return None
     rank = max(ranks, key=lambda one: shares[one.rank])

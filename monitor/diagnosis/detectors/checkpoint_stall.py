@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from monitor.diagnosis.finding import Finding, gain_from_share
-from monitor.diagnosis.steady import cut, cycles, phase_ms, span, steady, step_ms
+from monitor.diagnosis.steady import cut, cycles, phase_ms, span, step_ms, trained
 from monitor.diagnosis.window import Rank, Window
 
 CODE = "checkpoint_stall"
@@ -59,7 +58,7 @@ def detect(window: Window) -> Finding | None:
 
 
 def _saving(rank: Rank) -> Saving | None:
-    part = steady(rank, math.inf)
+    part = trained(rank)
     rows = np.flatnonzero(phase_ms(part, "checkpoint") > 0)
     whole = cycles(rows)
     if whole is None:

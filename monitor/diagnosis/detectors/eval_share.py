@@ -9,7 +9,7 @@ import numpy as np
 
 from monitor.diagnosis.finding import Finding, gain_from_share
 from monitor.diagnosis.robust import runs
-from monitor.diagnosis.steady import cut, cycles, phase_ms, span, steady, step_ms
+from monitor.diagnosis.steady import cut, cycles, phase_ms, span, step_ms, trained
 from monitor.diagnosis.window import Rank, Window
 
 CODE = "eval_share"
@@ -59,7 +59,7 @@ def detect(window: Window) -> Finding | None:
 
 
 def _evaluating(rank: Rank) -> Evaluating | None:
-    part = steady(rank, math.inf)
+    part = trained(rank)
     stretches = runs(phase_ms(part, "eval") > 0)
     # An evaluation may reach into the row after it, hence stretches; one in every step is one long stretch.
     ends = np.array([after - 1 for _, after in stretches], dtype=np.int64)

@@ -10,7 +10,7 @@ from monitor.diagnosis.facts import fact
 from monitor.diagnosis.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.machine import BUSY_RUNQ, values
 from monitor.diagnosis.robust import Values, change_point, mean, median
-from monitor.diagnosis.steady import cut, share, steady
+from monitor.diagnosis.steady import cut, share, trained
 from monitor.diagnosis.window import Rank, Window
 from monitor.diagnosis.work import slowest_phase, work_ms
 
@@ -78,7 +78,7 @@ def detect(window: Window) -> Finding | None:
 
 
 def _change(rank: Rank) -> Change | None:
-    part = steady(rank)
+    part = trained(rank)
     if part.count < 2 * STEPS:
         return None
     work = work_ms(part)
