@@ -108,7 +108,7 @@ class Backlog:
             self._made += 1
             self._segments.append(_Segment(self._path.with_name(f"{self._path.name}.{self._made:06d}")))
         segment = self._segments[-1]
-        head = _FRAME.pack(entry.seq, entry.rows, len(entry.data), zlib.crc32(entry.data))
+        head = _FRAME.pack(entry.seq, entry.rows, len(entry.data), _crc(entry))
         try:
             with segment.path.open("ab") as file:
                 file.write(head + entry.data)
@@ -152,4 +152,9 @@ def _entry(raw: bytes, at: int) -> Entry | None:
         return None
     seq, rows, size, crc = _FRAME.unpack_from(raw, at)
     data = raw[at + _FRAME.size : at + _FRAME.size + size]
-    return Entry(seq, rows, data) if len(data) == size and zlib.crc32(data) == crc else None
+    entry = Entry(seq, rows, data)
+    return entry if len(data) == size and _crc(entry) == crc else None
+
+
+def _crc(entry: Entry) -> int:
+    return zlib.crc32(b"%d %d " % (entry.seq, entry.rows) + entry.data)

@@ -171,7 +171,7 @@ class _Link:
                 # Otherwise the library waits three seconds for the other side's farewell.
                 socket = getattr(self._client.eio, "ws", None)
                 if socket is not None:
-                    socket.shutdown()
+                    socket.abort()
                 self._client.disconnect()
         except Exception:  # noqa: BLE001 - it is thrown away
             return
