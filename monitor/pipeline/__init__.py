@@ -33,6 +33,7 @@ class Pipeline:
         publish: told (run, update) after each batch; must return at once. May be set later.
         alert: told (run, name, addresses, change) of findings raised and cleared; sends them through
             Apprise unless given.
+        addresses: where the alerts of every run go, besides those that a run brings in its `run` event.
         clock: seconds, rising; says when the next diagnosis is due.
     """
 
@@ -41,12 +42,15 @@ class Pipeline:
         run_dir: Path,
         publish: Publish | None = None,
         alert: Alert | None = None,
+        *,
+        addresses: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.publish = publish
         self._run_dir = Path(run_dir)
         self._alerts = Alerts(notice=self._notice)
         self._alert = alert or self._alerts.tell
+        self._addresses = tuple(addresses)
         self._clock = clock
         self._runs: dict[str, LiveRun] = {}
         self._lock = threading.Lock()
@@ -61,7 +65,7 @@ class Pipeline:
             if not run.store(batch):
                 return
             for change in run.diagnose():
-                self._alert(run.name, run.state.about["name"], run.addresses, change)
+                self._alert(run.name, run.title, [*self._addresses, *run.addresses], change)
             self._publish(run)
 
     def last_seq(self, run: str, host: str) -> int:

@@ -93,6 +93,11 @@ class LiveRun:
             run._lost = status, end
         return run
 
+    @property
+    def title(self) -> str:
+        """What the run is called."""
+        return str(self.state.about["name"])
+
     def store(self, batch: Batch) -> bool:
         """Take a batch into memory and into the store. False where it had come before."""
         fresh = batch.seq > self._seen.get(batch.host, 0)
@@ -292,7 +297,7 @@ class LiveRun:
             "seq": self._seq,
             "status": status,
             "exit": plain(end),
-            "name": str(about["name"]),
+            "name": self.title,
             "now_s": self.state.now_s,
             "started_unix_s": plain(about["started_unix_s"]),
             "data_unix_s": self.data_unix_s,

@@ -70,6 +70,7 @@ class Database:
         self.path = path
         self._lock = threading.RLock()
         self._depth = 0
+        self._writes = create
         with self._plainly():
             self.sql = self._connect(create)
         try:
@@ -175,8 +176,15 @@ class Database:
             raise kind(f"{self.path}: {words}") from error
 
     def close(self) -> None:
-        """Close the connection. The last writer to close tidies the write-ahead log away."""
+        """Close the connection. A writer that nobody else reads leaves one plain file behind.
+
+        Without its write-ahead log the file can be copied, and read where nothing may be written.
+        """
         with self._lock:
+            if self._writes:
+                with contextlib.suppress(sqlite3.Error):
+                    self.sql.execute("PRAGMA busy_timeout = 0")
+                    self.sql.execute("PRAGMA journal_mode = DELETE")
             self.sql.close()
 
 
@@ -189,7 +197,7 @@ def _claim(path: Path) -> None:
 def _in_words(error: Exception) -> str:
     if isinstance(error, OSError):
         return FULL if error.errno == errno.ENOSPC else error.strerror or str(error)
-    text = str(error)
+    text = " ".join(str(error).split())  # a damaged schema is quoted as it is, line breaks and all
     if "full" in text:
         return FULL
     if "locked" in text:

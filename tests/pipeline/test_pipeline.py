@@ -24,6 +24,7 @@ class Hub:
         self.updates: list[dict[str, Any]] = []
         self.alerts: list[tuple[str, str, list[str], Change]] = []
         self.now_s = 0.0
+        self.addresses: list[str] = []
         self.start()
 
     def start(self) -> None:
@@ -31,6 +32,7 @@ class Hub:
             self.folder,
             publish=lambda _run, update: self.updates.append(update),
             alert=lambda run, name, urls, change: self.alerts.append((run, name, list(urls), change)),
+            addresses=self.addresses,
             clock=lambda: self.now_s,
         )
 
@@ -106,6 +108,15 @@ def test_finding_raised_stored_and_told(hub: Hub) -> None:
     assert (run, name, urls, change.kind) == (RUN, "digits", ["json://localhost/hook"], "raised")
     with hub.store() as store:
         assert store.findings() == update["findings"]
+
+
+def test_addresses_of_every_run(hub: Hub) -> None:
+    """Alerts go to the run's own addresses and to those that the pipeline was given."""
+    hub.addresses = ["json://everybody"]
+    hub.restart()
+    training = Training()
+    hub.take(training.start(alerts=["json://its-own"]), training.batch(25, training.killed()))
+    assert hub.alerts[-1][2] == ["json://everybody", "json://its-own"]
 
 
 def test_alert_addresses_are_secret(hub: Hub) -> None:

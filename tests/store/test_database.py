@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from array import array
 from pathlib import Path
 
@@ -162,6 +163,7 @@ def test_folder_without_write_access(good: Path) -> None:
 READER = """
 import sys
 import tempfile
+import time
 from monitor.store import Store
 with Store(sys.argv[1]) as store:
     last = 0
@@ -214,6 +216,29 @@ def test_network_file_system(tmp_path: Path, place: str, network: bool) -> None:
 def test_no_mounts(tmp_path: Path) -> None:
     """Where nothing is known of mounts, the disk is taken for a local one."""
     assert not on_network_file_system(tmp_path, str(tmp_path / "absent"))
+
+
+def test_one_plain_file(tmp_path: Path) -> None:
+    """A run that is over is one file, and reading it leaves nothing beside it."""
+    with Store(tmp_path / "s", create=True) as store:
+        fill(store)
+    read_everything(tmp_path / "s")
+    assert [file.name for file in tmp_path.iterdir()] == ["s"]
+
+
+def test_closed_while_it_is_read(tmp_path: Path) -> None:
+    """A writer that closes neither waits for readers nor disturbs them."""
+    store = Store(tmp_path / "s", create=True)
+    fill(store)
+    with Store(tmp_path / "s") as reader:
+        began = time.monotonic()
+        assert reader.streams() == {"rank/0": 3108}
+        store.close()
+        assert time.monotonic() - began < 5
+        assert reader.streams() == {"rank/0": 3108}
+    with Store(tmp_path / "s", create=True) as again:
+        fill(again)
+        assert again.streams() == {"rank/0": 3108}
 
 
 def test_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
