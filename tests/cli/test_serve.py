@@ -19,10 +19,12 @@ from typing import Any
 import pytest
 import requests
 import socketio
-from webhub import until
+from webhub import make_batch, until
 
 from monitor import launcher, state
+from monitor.agent.uplink import Uplink
 from monitor.cli import UsageError, serve
+from monitor.store import FILE_NAME, Store
 
 ADDRESS = re.compile(r"http://[^\s?]+\?token=\S+")
 
@@ -133,6 +135,30 @@ def test_it_takes_a_socket_and_a_claim_from_whoever_started_it(
     assert state.held(lock_file)
     assert process.end() == 0
     assert not state.held(lock_file)
+
+
+def test_a_killed_hub_loses_nothing(hub_process: Callable[..., Process], tmp_path: Path):
+    """kill -9 between batches, a restart, and every batch is in the store, each row once."""
+    runs = state.run_dir()
+
+    def connect() -> tuple[str, str]:
+        hub = state.load_hub(runs)
+        assert hub is not None
+        return hub.base, hub.ingest_token
+
+    first = hub_process()
+    assert first.url
+    uplink = Uplink(connect, "run-1", "box", tmp_path / "spool")
+    for seq in range(1, 41):
+        uplink.take(make_batch(seq=seq))
+        if seq == 20:
+            until(lambda: (runs / "run-1" / FILE_NAME).exists(), 30)
+            first.end(signal.SIGKILL)
+    assert hub_process().url
+    assert uplink.drain(60)
+    uplink.close()
+    with Store(runs / "run-1" / FILE_NAME) as store:
+        assert (store.last_seq("box"), store.streams()["rank/0"]) == (40, 160)
 
 
 def test_an_ephemeral_hub_goes_when_nobody_needs_it(hub_process: Callable[..., Process]):
