@@ -12,6 +12,7 @@ from torch.amp.autocast_mode import autocast
 from torch.nn.utils import clip_grad
 
 from monitor.probe.adapters.plain import Boundary
+from monitor.probe.batches import add
 from monitor.probe.patches import Patches
 from monitor.probe.place import location, user_frame
 from monitor.probe.recorder import OPT_STEPS, SCALE, SKIPPED, Recorder
@@ -134,6 +135,7 @@ class Amp:
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             if compiling():
                 return original(scaler, optimizer, *args, **kwargs)
+            self._guarded(self._steps, scaler, optimizer)
             before = recorder.steps, values[OPT_STEPS]
             result = original(scaler, optimizer, *args, **kwargs)
             self._guarded(self._stepped, scaler, optimizer, (recorder.steps, values[OPT_STEPS]) == before)
@@ -141,18 +143,19 @@ class Amp:
 
         return step
 
+    def _steps(self, scaler: Any, optimizer: Any) -> None:
+        # A fused optimizer is called in any case, and looks itself: on a device the answer stays there.
+        known = scaler._device == "cpu" or not getattr(optimizer, "_step_supports_amp_scaling", False)
+        if scaler.is_enabled() and known:
+            add(self.recorder.values, SKIPPED, 0.0)
+
     def _stepped(self, scaler: Any, optimizer: Any, quiet: bool) -> None:
         """Note whether the scaler skipped. `quiet`: no optimizer's hook fired meanwhile."""
         if not scaler.is_enabled():
             return
-        values = self.recorder.values
-        # A fused optimizer is called in any case, and looks itself; the answer may lie on the device.
-        found = None if quiet else _found_inf(scaler, optimizer)
-        if quiet or found:
-            values[SKIPPED] = 1.0 if values[SKIPPED] != values[SKIPPED] else values[SKIPPED] + 1.0
+        if quiet or _found_inf(scaler, optimizer):
+            add(self.recorder.values, SKIPPED, 1.0)
             self.facts["scaler_skips"] += 1
-        elif found is False and values[SKIPPED] != values[SKIPPED]:
-            values[SKIPPED] = 0.0
         if quiet:
             # One that skips never calls the optimizer: that it skipped is known without asking the device.
             self.boundary.optimizer(id(optimizer))
@@ -188,12 +191,10 @@ class Amp:
             self.recorder.event("clip", location=facts["clip_location"], scaled=scaled)
 
 
-def _found_inf(scaler: Any, optimizer: Any) -> bool | None:
-    """Whether a gradient was not finite; None where that is not known without waiting for a device."""
+def _found_inf(scaler: Any, optimizer: Any) -> bool:
+    """Whether a fused optimizer met a gradient that is not finite, as far as that lies on the CPU."""
     if not getattr(optimizer, "_step_supports_amp_scaling", False):
         return False
     state = scaler._per_optimizer_states.get(id(optimizer), {})
-    found = list(state.get("found_inf_per_device", {}).values())
-    if not found or not all(flag.is_cpu for flag in found):
-        return None
-    return any(flag.item() > 0 for flag in found)
+    found = state.get("found_inf_per_device", {}).values()
+    return any(flag.is_cpu and flag.item() > 0 for flag in found)

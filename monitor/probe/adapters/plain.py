@@ -15,7 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from monitor.probe.recorder import Recorder
+from monitor.probe.recorder import BACKWARDS, GC, OPT_STEPS, SKIPPED, Recorder
+from monitor.schema import PHASES
+
+#: Values that a step adds up.
+COUNTED = (BACKWARDS, OPT_STEPS, SKIPPED, GC)
 
 
 class Boundary(NamedTuple):
@@ -47,12 +51,22 @@ def plain(recorder: Recorder) -> Boundary:
     cycle: set[int] = set()
     cycle_size = 0
     marked: tuple[int, list[int]] | None = None
+    values, then = recorder.values, [0.0]
 
     def close(at: tuple[int, list[int]] | None) -> None:
         nonlocal trained, waiting, marked
         trained, waiting, marked = False, 0, None
         cycle.clear()
         end_step(at)
+
+    def close_late() -> None:
+        """End the step where it was marked: what was counted since is the next one's."""
+        now, values[:] = list(values), then
+        close(marked)
+        for index in range(len(PHASES), len(now)):
+            values[index] = now[index]
+        for index in COUNTED:
+            values[index] -= then[index] if then[index] == then[index] else 0.0
 
     def on_fetch() -> bool:
         nonlocal trained
@@ -85,7 +99,7 @@ def plain(recorder: Recorder) -> Boundary:
         alone = waiting != 1 and not told
         if alone and optimizer in cycle:
             cycle_size = len(cycle)
-            close(marked)
+            close_late()
         trained = True
         if alone:
             cycle.add(optimizer)
@@ -93,6 +107,8 @@ def plain(recorder: Recorder) -> Boundary:
             close(None)
         else:
             marked = mark()
+            if alone:
+                then[:] = values
 
     def on_step() -> None:
         nonlocal told
