@@ -27,8 +27,8 @@ def folders(run_dir: Path) -> list[Path]:
             names = [entry.name for entry in entries if entry.is_dir()]
     except OSError:
         return []
-    # the name begins with the time
-    return [run_dir / name for name in sorted(names, reverse=True) if (run_dir / name / FILE_NAME).exists()]
+    # the name begins with the time; an empty store is one that is just being made
+    return [run_dir / name for name in sorted(names, reverse=True) if any(_stamp(run_dir / name / FILE_NAME))]
 
 
 def resolve(text: str, run_dir: Path) -> Path:

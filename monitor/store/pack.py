@@ -113,14 +113,14 @@ def to_blob(key: int, values: Array) -> bytes:
     return np.ascontiguousarray(values, _DTYPES.get(key, _FLOAT32)).tobytes()
 
 
-def from_blob(key: int, data: bytes, count: int = CHUNK) -> Array:
-    """One column of `count` rows from bytes.
+def from_blob(key: int, data: bytes) -> Array:
+    """One column of a chunk from bytes.
 
     Raises:
-        DamagedError: the length is not that of `count` rows.
+        DamagedError: the length is not that of CHUNK rows.
     """
     dtype = _DTYPES.get(key, _FLOAT32)
-    if len(data) != count * dtype.itemsize:
+    if len(data) != CHUNK * dtype.itemsize:
         raise DamagedError("a chunk has the wrong length")
     return np.frombuffer(data, dtype)
 

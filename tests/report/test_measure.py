@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from array import array
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scratch import scratch
 from training import STEP, Training
 
 from monitor.batch import Batch, Block
@@ -62,7 +62,7 @@ def test_shares_sum_to_one(steps: list[tuple[float, ...]]) -> None:
     ends = 1.0 + np.cumsum(taken) / 1e3
     columns = {f"{phase}_ms": array("f", table[:, i]) for i, phase in enumerate(PHASES)}
     columns["step_ms"] = array("f", taken.astype(np.float32))
-    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "s", create=True) as store:
+    with scratch() as folder, Store(Path(folder) / "s", create=True) as store:
         store.append(Batch("r", "h", 1, 1.0, (Block("rank/0", 0, array("d", ends), columns),)))
         got = measure(store)
     if taken[1:].sum() < 1e-3:

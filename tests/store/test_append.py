@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from array import array
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scratch import scratch
 
 from monitor.batch import Batch, Block
 from monitor.store import Store, StoreError
@@ -46,7 +46,7 @@ def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
 @given(st.lists(st.integers(1, 1700), min_size=1, max_size=8))
 def test_splits(sizes: list[int]) -> None:
     """However the rows are split into batches, the store holds the same."""
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         split, whole = (Store(Path(folder) / name, create=True) for name in ("a", "b"))
         first = 0
         for seq, size in enumerate(sizes, 1):
@@ -68,7 +68,7 @@ def test_splits(sizes: list[int]) -> None:
 @given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 900)), min_size=1, max_size=8))
 def test_overlaps(pieces: list[tuple[int, int]]) -> None:
     """Rows that come again are stored once, and rows that never came are absent, not invented."""
-    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "s", create=True) as store:
+    with scratch() as folder, Store(Path(folder) / "s", create=True) as store:
         expected: list[int] = []
         for seq, (first, count) in enumerate(pieces, 1):
             store.append(batch(seq, block(first, count)))
