@@ -18,15 +18,13 @@ from monitor.store import StoreError
 
 from . import api, assets, metrics, pages
 from .auth import Access, Refusals, Tokens, host_name, origin_name
-from .guard import Guard, HostGuard
+from .guard import MAX_BODY, Guard, HostGuard
 from .ingest import Ingest
 from .live import Live, open_sockets
 from .source import Pipeline, Source
 
 _log = logging.getLogger("monitor.web")
 
-#: Longest body of any HTTP request, in bytes. Nothing here takes one.
-MAX_BODY = 16 * 1024
 #: Where `doors_of` finds them.
 _EXTENSION = "torchvitals"
 

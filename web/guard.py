@@ -16,6 +16,8 @@ Start = Callable[..., Any]
 Wsgi = Callable[[dict[str, Any], Start], Iterable[bytes]]
 
 SOCKET_PATH = "/socket.io"
+#: Longest body of any HTTP request, in bytes. Nothing here takes one.
+MAX_BODY = 16 * 1024
 #: Plotly writes style elements and draws images from data: and blob: URLs; nothing else needs more
 #: than 'self'. The host is named because older browsers do not count ws: as 'self'.
 POLICY = (
@@ -52,6 +54,8 @@ class Guard(HostGuard):
         if _could_act(environ) and not self._access.origin_is_ours(environ.get("HTTP_ORIGIN"), host):
             self._refusals.note("origin")
             return refuse(start, "403 FORBIDDEN", "this page is not allowed to talk to the hub (Origin)")
+        if not _body_is_small(environ):
+            return refuse(start, "413 CONTENT TOO LARGE", f"no request has more than {MAX_BODY} bytes")
 
         def guarded(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
             return start(status, headers + security_headers(host, headers), *rest)
@@ -89,6 +93,11 @@ def own_address(environ: dict[str, Any]) -> str | None:
         return address.removeprefix("::ffff:") if address else None
     except OSError:
         return None
+
+
+def _body_is_small(environ: dict[str, Any]) -> bool:
+    length = str(environ.get("CONTENT_LENGTH") or "0")
+    return length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= MAX_BODY
 
 
 def _could_act(environ: dict[str, Any]) -> bool:
