@@ -12,20 +12,24 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from monitor.schema import PHASES
+
 if TYPE_CHECKING:
     from monitor.launcher import Place
     from monitor.options import Options
+    from monitor.probe.adapters import Adapter
     from monitor.probe.probe import Probe
 
 _current: Session | None = None
 
 
-def attach(target: Any = None, **given: Any) -> Session:
+def attach(target: Any = None, *, loader: Any = None, **given: Any) -> Session:
     """Watch the training of this process from now on.
 
     Args:
-        target: what trains: an `nn.Module`, an optimizer, or nothing at all for whatever this
-            process trains.
+        target: what trains: a trainer of Lightning, Hugging Face, Accelerate, Ignite or fastai, an
+            `nn.Module`, an optimizer, or nothing at all for whatever this process trains.
+        loader: an iterable that gives the batches and is no DataLoader; see `Session.loader`.
         given: options: name, run_dir, hub, dashboard, sample_s, stall_after_s, alerts, config.
             Each has an environment variable MONITOR_<OPTION>; MONITOR=off makes this do nothing.
 
@@ -41,18 +45,19 @@ def attach(target: Any = None, **given: Any) -> Session:
 
     chosen = options.resolve(given)
     if options.switched_off():
-        return Session()
-    modules = _modules(target)
-    if _current is not None and _current.active:
-        _current._more(modules)
-        return _current
+        return Session(loader=loader)
+    adapter, modules = _understood(target, loader)
     if _current is not None and _current._failed:
         return _current
     try:
-        _current = _begin(chosen, modules)
+        if _current is None or not _current.active:
+            _current = _begin(chosen, modules)
+        _current._more(target, adapter, modules, loader)
     except Exception as error:  # noqa: BLE001 - the training goes on, whatever is wrong with us
         print(f"torchvitals: monitoring is off: {_reason(error)}. The training goes on.", file=sys.stderr)
-        _current = Session()
+        if _current is not None:
+            _current.detach()
+        _current = Session(loader=loader)
         _current._failed = True
     return _current
 
@@ -63,15 +68,18 @@ class Session:
     Attributes:
         run: the run's id; None when nothing is monitored.
         url: dashboard address with its token; None without a dashboard.
+        loader: the iterable named in `attach(loader=…)`, with its waiting time measured. Where its class
+            can be changed, iterating over the original is the same; lists and generators need this one.
     """
 
-    def __init__(self, place: Place | None = None, probe: Probe | None = None) -> None:
+    def __init__(self, place: Place | None = None, probe: Probe | None = None, loader: Any = None) -> None:
         self.run = place.run if place else None
         self.url = place.url if place else None
         self._place = place
         self._probe = probe
         self._pid = os.getpid()
         self._failed = False
+        self.loader = loader
 
     @property
     def active(self) -> bool:
@@ -92,40 +100,57 @@ class Session:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time a part of the step under a phase of the contract: data, eval, checkpoint, …"""
-        from monitor.schema import PHASES
+        """Time a part of the step.
 
-        if name not in PHASES:
-            raise ValueError(f"unknown phase {name!r}; one of: {', '.join(PHASES)}")
+        Args:
+            name: a phase of the contract (data, eval, checkpoint, …) adds to that phase. Any other name
+                is a phase of your own: part of `other`, and charted as `<name>_ms`.
+        """
         recorder = self._probe.recorder if self.active and self._probe else None
         if recorder is None or not recorder.here:
             yield
             return
+        number = PHASES.index(name) if name in PHASES else PHASES.index("other")
         recorder.clock.begin()
-        depth = recorder.clock.push(PHASES.index(name))
+        depth, began_ns = recorder.clock.push(number), time.perf_counter_ns()
         try:
             yield
         finally:
             recorder.clock.pop(depth)
+            if name not in PHASES:
+                self.log(**{f"{name}_ms": (time.perf_counter_ns() - began_ns) / 1e6})
 
     def step(self) -> None:
-        """A step ends here: for loops that have neither a loader nor an optimizer."""
+        """A step ends here: for loops that train by means of their own, and for inference."""
         if self.active and self._probe and self._probe.recorder.here:
-            self._probe.recorder.clock.begin()
-            self._probe.boundary.step()
+            self._probe.step()
 
     def log(self, **values: float) -> None:
-        """Record numbers of your own beside ours."""
+        """Record numbers of your own, to be charted beside ours.
+
+        A tensor on a device is waited for. What comes more often than four times a second is averaged.
+
+        Raises:
+            TypeError, ValueError: a value that is no number.
+        """
         if self.active and self._probe:
-            self._probe.recorder.event("log", values={key: float(value) for key, value in values.items()})
+            self._probe.recorder.numbers.log({key: float(value) for key, value in values.items()})
 
     def __repr__(self) -> str:
         return f"<monitor.Session {self.run} {self.url}>" if self.run else "<monitor.Session off>"
 
-    def _more(self, modules: list[Any]) -> None:
-        if self._probe is not None:
-            for module in modules:
-                self._probe.roots.add(module)
+    def _more(self, target: Any, adapter: Adapter | None, modules: list[Any], loader: Any) -> None:
+        probe = self._probe
+        if probe is None:
+            return
+        for module in modules:
+            probe.roots.add(module)
+        if adapter is not None:
+            probe.attach(adapter, target)
+        if loader is not None:
+            from monitor.probe.iterables import watch_loader
+
+            self.loader = watch_loader(loader, probe.feeds, probe.patches)
 
     def _finish(self, **end: Any) -> None:
         probe, self._probe = self._probe, None
@@ -210,22 +235,24 @@ def _ranks() -> tuple[int, int, int]:
     return 0, 1, 0
 
 
-def _modules(target: Any) -> list[Any]:
-    """The modules behind `target`. Raises TypeError for what is not supported."""
+def _understood(target: Any, loader: Any) -> tuple[Adapter | None, list[Any]]:
+    """The adapter for `target`, or the modules that it is. Raises TypeError for what is not supported."""
+    if loader is not None and not hasattr(type(loader), "__iter__"):
+        kind = type(loader)
+        raise TypeError(f"attach(loader=…) takes an iterable, not a {kind.__module__}.{kind.__qualname__}")
     if target is None:
-        return []
+        return None, []
     torch = sys.modules.get("torch")
     if torch is not None:
         if isinstance(target, torch.nn.Module):
-            return [target]
+            return None, [target]
         if isinstance(target, torch.optim.Optimizer):
-            return []
+            return None, []
         if isinstance(target, list | tuple) and all(isinstance(m, torch.nn.Module) for m in target):
-            return list(target)
-    raise TypeError(
-        f"attach() does not know what to do with a {type(target).__module__}.{type(target).__name__}. "
-        "It takes an nn.Module (or several), an optimizer, or nothing at all: monitor.attach()"
-    )
+            return None, list(target)
+    from monitor.probe.adapters import find
+
+    return find(target), []
 
 
 def host_name() -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.data import IterableDataset
 
 from monitor.probe.forward import OURS, SEAM
 from monitor.probe.recorder import Recorder
@@ -138,3 +139,30 @@ def watch(recorder: Recorder) -> None:
             recorder.fact("compile", compiled)
 
     recorder.watchers.append(look)
+
+
+def loader_facts(loader: Any) -> dict[str, Any]:
+    """A DataLoader's arguments, as plain data; None for those that another kind of loader has not."""
+    sampler = type(loader.sampler).__name__ if hasattr(loader, "sampler") else None
+    context = getattr(loader, "multiprocessing_context", None)
+    plain = "num_workers batch_size prefetch_factor persistent_workers pin_memory drop_last timeout".split()
+    return {
+        **{name: getattr(loader, name, None) for name in plain},
+        "multiprocessing_context": getattr(context, "_name", None) or (context and str(context)),
+        "dataset": type(getattr(loader, "dataset", loader)).__name__,
+        "sampler": sampler,
+        "shuffle": sampler == "RandomSampler",
+        "collate_fn": getattr(getattr(loader, "collate_fn", None), "__name__", None),
+        "worker_init_fn": getattr(getattr(loader, "worker_init_fn", None), "__name__", None),
+        "length": _length(loader),
+    }
+
+
+def _length(loader: Any) -> int | None:
+    # Asked for its length, a loader over an IterableDataset notes that, and later warns of a wrong one.
+    if isinstance(getattr(loader, "dataset", None), IterableDataset):
+        return None
+    try:
+        return len(loader)
+    except Exception:  # noqa: BLE001 - a sampler or dataset that does not know its length
+        return None

@@ -72,6 +72,11 @@ class Roots:
         self._references.append(weakref.ref(module, self._references.remove))
         self._wrap(module)
 
+    def time(self, module: nn.Module) -> None:
+        """Time the forward pass of a part of a known module, where a framework calls it alone."""
+        if self._patches is not None and not hasattr(vars(module).get(SEAM), OURS):
+            self._wrap(module)
+
     def _wrap(self, module: nn.Module) -> None:
         """Step in where `Module.__call__` looks for a compiled call.
 
@@ -126,7 +131,13 @@ class Roots:
         A wrapper (DistributedDataParallel, a compiled module) takes the place of what it wraps.
         """
         trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        found = [m for m in in_reach(frame) if any(id(p) in trained for p in m.parameters())]
+        self._outermost([m for m in in_reach(frame) if any(id(p) in trained for p in m.parameters())])
+
+    def look(self, frame: FrameType | None) -> None:
+        """Find the modules with parameters in reach of `frame`, for a loop that has no optimizer."""
+        self._outermost([m for m in in_reach(frame) if next(m.parameters(), None) is not None])
+
+    def _outermost(self, found: list[nn.Module]) -> None:
         inner = {id(part) for m in found + self.modules for part in m.modules() if part is not m}
         for module in found:
             if id(module) not in inner:
@@ -138,8 +149,11 @@ class Roots:
         recorder, clock, evaluated = self.recorder, self.recorder.clock, self._evaluated
         gate, push, pop, on_floor, floor = recorder.gate, clock.push, clock.pop, clock.on_floor, clock.floor
         grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_compiling
+        told = recorder.told
 
         def phase_of(module: Any) -> int:
+            if told.phase is not None:
+                return EVAL if told.phase == EVAL else FORWARD
             if not grad_enabled():
                 evaluated()
                 return EVAL if on_floor() == EVAL or not module.training else FORWARD

@@ -11,11 +11,12 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset, dataloader
+from torch.utils.data import DataLoader, dataloader
 
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.batches import add, count
 from monitor.probe.clock import DATA, EVAL, OTHER
+from monitor.probe.facts import loader_facts
 from monitor.probe.patches import Patches
 from monitor.probe.place import call_source, location, made_at, user_frame
 from monitor.probe.recorder import DATA_CPU, SAMPLES, Recorder
@@ -91,6 +92,14 @@ class Feeds:
             if owner is not None and method in vars(owner):
                 patches.replace(owner, method, make)
 
+    def opening(self, make: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+        """`make`, which makes an iterator over some other loader, watched like `DataLoader.__iter__`."""
+        return self._iter(make)
+
+    def fetching(self, fetch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """`fetch`, which gets the next batch from an iterator, watched like a DataLoader's `__next__`."""
+        return self._next(fetch)
+
     def evaluated(self) -> None:
         """A forward pass of an evaluation was seen."""
         if self._since:
@@ -109,6 +118,8 @@ class Feeds:
                 feed = self._feed(loader)
                 evaluates = not torch.is_grad_enabled() or feed.evaluates
                 evaluates = evaluates or not (self.training() or feed.frozen)
+                if recorder.told.phase is not None:
+                    evaluates = recorder.told.phase == EVAL
                 depth, began = clock.push(EVAL if evaluates else DATA), time.perf_counter_ns()
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
@@ -160,6 +171,7 @@ class Feeds:
     def _opening(self) -> Callable[[Any], tuple[Feed | None, bool, int, int]]:
         """Before a fetch: closes the step, tells training from evaluation, opens the phase."""
         recorder, clock, since = self.recorder, self.recorder.clock, self._since
+        told = recorder.told
         push, floor, on_floor, begin = clock.push, clock.floor, clock.on_floor, clock.begin
         on_fetch, training, grad_enabled = self.boundary.fetch, self.training, torch.is_grad_enabled
         cpu_now = time.thread_time_ns
@@ -181,6 +193,8 @@ class Feeds:
                 evaluates = not grad or feed.evaluates or (quiet and not feed.frozen)
                 if grad and not feed.evaluates and feed not in since:
                     since.append(feed)
+            if told.phase is not None:
+                evaluates = told.phase == EVAL
             if evaluates:
                 floor(EVAL)
             elif on_floor() == EVAL:
@@ -201,6 +215,7 @@ class Feeds:
 
     def _arrived(self) -> Callable[[Any, Feed | None, bool, int, int], None]:
         values, on_fetched, now = self.recorder.values, self.boundary.fetched, time.perf_counter_ns
+        told = self.recorder.told
         cpu_now, first = time.thread_time_ns, self._first
 
         def arrived(batch: Any, feed: Feed | None, evaluates: bool, cpu: int, began: int) -> None:
@@ -213,6 +228,8 @@ class Feeds:
             if cpu:
                 add(values, DATA_CPU, (cpu_now() - cpu) / 1e6)
             on_fetched()
+            if not told.counts:
+                return
             # Two loaders side by side give the step its samples once; one loader's batches add up.
             if values[SAMPLES] != values[SAMPLES]:
                 self._in_step = feed
@@ -230,7 +247,8 @@ class Feeds:
         recorder = self.recorder
         try:
             if isinstance(error, StopIteration):
-                recorder.clock.floor(OTHER)
+                if recorder.told.phase is None:
+                    recorder.clock.floor(OTHER)
                 self.boundary.exhausted()
             elif isinstance(error, RuntimeError) and "DataLoader worker" in str(error):
                 text = str(error)
@@ -306,29 +324,3 @@ def watch_construction(patches: Patches) -> None:
 
 def _found(loader: Any, frame: FrameType | None) -> tuple[str | None, str | None]:
     return made_at(loader, "DataLoader", frame) or (location(frame), None)
-
-
-def loader_facts(loader: Any) -> dict[str, Any]:
-    """A DataLoader's arguments, as plain data."""
-    context = getattr(loader, "multiprocessing_context", None)
-    plain = "num_workers batch_size prefetch_factor persistent_workers pin_memory drop_last timeout".split()
-    return {
-        **{name: getattr(loader, name, None) for name in plain},
-        "multiprocessing_context": getattr(context, "_name", None) or (context and str(context)),
-        "dataset": type(loader.dataset).__name__,
-        "sampler": type(loader.sampler).__name__,
-        "shuffle": type(loader.sampler).__name__ == "RandomSampler",
-        "collate_fn": getattr(loader.collate_fn, "__name__", None),
-        "worker_init_fn": getattr(loader.worker_init_fn, "__name__", None),
-        "length": _length(loader),
-    }
-
-
-def _length(loader: Any) -> int | None:
-    # Asked for its length, a loader over an IterableDataset notes that, and later warns of a wrong one.
-    if isinstance(loader.dataset, IterableDataset):
-        return None
-    try:
-        return len(loader)
-    except Exception:  # noqa: BLE001 - a sampler or dataset that does not know its length
-        return None

@@ -11,13 +11,16 @@ from typing import Any
 from torch import nn
 
 from monitor.probe import facts
+from monitor.probe.adapters import Adapter
 from monitor.probe.adapters.plain import Boundary, plain
 from monitor.probe.amp import Amp
+from monitor.probe.clock import OTHER
 from monitor.probe.forward import Roots
+from monitor.probe.lead import Lead
 from monitor.probe.loader import Feeds, watch_construction
 from monitor.probe.patches import Patches
-from monitor.probe.place import foreign, short
-from monitor.probe.recorder import Recorder
+from monitor.probe.place import foreign, short, user_frame
+from monitor.probe.recorder import BACKWARDS, OPT_STEPS, Recorder
 from monitor.probe.training import Depth, install_backward, install_gc, install_optimizer, install_saving
 
 _alive: weakref.WeakSet[Probe] = weakref.WeakSet()
@@ -48,7 +51,9 @@ class Probe:
         self.roots = Roots(recorder, lambda: self.feeds.evaluated())
         self.feeds = Feeds(recorder, self.boundary, self.roots.training)
         self.amp = Amp(recorder, self.boundary)
-        self._described: set[int] = set()
+        self._targets: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.lead = Lead(recorder, self.boundary, self.roots, self.feeds, self.patches)
+        self._described: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
         self._install(modules)
         _alive.add(self)
 
@@ -70,10 +75,34 @@ class Probe:
             patches.restore()
             raise
 
+    def attach(self, adapter: Adapter, target: Any) -> None:
+        """Have a framework's adapter say where steps end, once for each target."""
+        if target not in self._targets:
+            for module in adapter.modules(target):
+                self.roots.add(module)
+            adapter.install(target, self.lead)
+            self._targets.add(target)
+
+    def step(self) -> None:
+        """The user says that a step ends here. With nothing trained in it, this is a loop of inference."""
+        recorder = self.recorder
+        inference = not recorder.values[BACKWARDS] and not recorder.values[OPT_STEPS]
+        if inference and not recorder.steps and not self.roots.modules:
+            self.roots.look(user_frame(2))
+        if inference and not recorder.steps:
+            recorder.told.phase = OTHER
+        elif not inference and recorder.told.whole is None:
+            recorder.told.phase = None
+        recorder.clock.begin()
+        self.boundary.step()
+
     def _describe(self) -> None:
-        for number, module in enumerate(self.roots.modules, 1):
-            if number not in self._described:
-                self._described.add(number)
+        for module in self.roots.modules:
+            if module not in self._described:
+                # The number of one that is gone is free again: in a notebook the newest takes its place.
+                taken = set(self._described.values())
+                number = next(n for n in range(1, len(taken) + 2) if n not in taken)
+                self._described[module] = number
                 self.recorder.fact(f"model/{number}", facts.model_facts(module))
 
     def finish(self, **end: Any) -> None:
@@ -82,6 +111,7 @@ class Probe:
         if recorder.here:
             self.boundary.flush()
             recorder.refresh()
+            recorder.numbers.flush()
         recorder.event("end", **end)
         recorder.gate[0] = 0
         self.patches.restore()

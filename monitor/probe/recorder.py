@@ -12,6 +12,8 @@ from threading import get_ident
 from typing import Any
 
 from monitor.probe.clock import make_clock
+from monitor.probe.numbers import Numbers
+from monitor.probe.told import Told
 from monitor.schema import PHASES, TAPE_METRICS
 from monitor.tape.writer import JournalFull, JournalWriter, TapeWriter
 
@@ -45,6 +47,8 @@ class Recorder:
             record goes to the tape.
         gate: a list of one: the identity of the thread that trains. A hook on any other thread
             passes through; 0 switches every hook off.
+        told: what adapters say of the loop.
+        numbers: numbers of the user's own.
         watchers: called after a step was recorded at the numbers of FACTS_AT and every FACTS_EVERY.
     """
 
@@ -52,6 +56,8 @@ class Recorder:
         self.tape = tape
         self.journal = journal
         self.clock = make_clock(tape.live)
+        self.told = Told()
+        self.numbers = Numbers(lambda values: self.event("log", values=values))
         self.values: list[Any] = [0] * len(PHASES) + list(_TAIL)
         self.gate = [get_ident()]
         self.steps = 0

@@ -90,7 +90,7 @@ def install_backward(
 
 
 def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callable[[Any], None]:
-    values, on_backward, calls = recorder.values, boundary.backward, 0
+    values, told, on_backward, calls = recorder.values, recorder.told, boundary.backward, 0
     Tensor, factor, look = torch.Tensor, amp.factor, amp.look_at_backward  # noqa: N806
 
     def after(tensors: Any) -> None:
@@ -100,7 +100,9 @@ def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callabl
         if type(tensors) is Tensor and tensors.is_cpu and tensors.numel() == 1:
             loss = tensors.item()
             if type(loss) is float:
-                values[LOSS] = loss / factor[0]
+                loss /= factor[0]
+                before = values[LOSS]
+                values[LOSS] = before + loss if told.sums_loss and before == before else loss
         calls += 1
         if calls < LOOK_FIRST or not calls % LOOK_EVERY:
             look()
@@ -220,7 +222,7 @@ def install_saving(recorder: Recorder, patches: Patches) -> None:
     def make_save(original: Callable[..., Any]) -> Callable[..., Any]:
         def save(*args: Any, **kwargs: Any) -> Any:
             nonlocal saved_in
-            if compiling() or get_ident() != gate[0]:
+            if compiling() or get_ident() != gate[0] or recorder.told.saving:
                 return original(*args, **kwargs)
             began, opened = now(), clock.push(CHECKPOINT)
             try:

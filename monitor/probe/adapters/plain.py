@@ -46,7 +46,7 @@ class Boundary(NamedTuple):
 
 def plain(recorder: Recorder) -> Boundary:
     """The rules above, as closures over the state of one loop."""
-    end_step, mark = recorder.end_step, recorder.clock.mark
+    end_step, mark, lead = recorder.end_step, recorder.clock.mark, recorder.told
     trained, told, waiting = False, False, 0
     cycle: set[int] = set()
     cycle_size = 0
@@ -90,12 +90,16 @@ def plain(recorder: Recorder) -> Boundary:
 
     def on_backward() -> None:
         nonlocal trained, marked
+        if lead.whole is not None and not lead.whole():
+            return
         trained = True
         if waiting == 1:
             marked = mark()
 
     def on_optimizer(optimizer: int) -> None:
         nonlocal trained, marked, cycle_size
+        if lead.whole is not None and not lead.whole():
+            return
         alone = waiting != 1 and not told
         if alone and optimizer in cycle:
             cycle_size = len(cycle)

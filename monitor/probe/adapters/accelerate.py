@@ -1,0 +1,88 @@
+"""Accelerate: a loop by hand, whose `Accelerator` knows when gradients are only accumulated.
+
+Its loaders fetch one batch ahead. Waiting belongs to the step during which it blocks; samples are
+counted when a batch is handed out, so that they belong to the step that trains on them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from monitor.probe.adapters import descends
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from monitor.probe.lead import Lead
+
+NAME = "an Accelerate Accelerator"
+PACKAGE = "accelerate"
+MIN_VERSION = (0, 34)
+
+
+def matches(target: Any) -> bool:
+    """Whether it is an `accelerate.Accelerator`."""
+    return descends(target, "Accelerator", "accelerate")
+
+
+def modules(target: Any) -> list[nn.Module]:
+    """The models that were prepared before attach."""
+    return list(target._models)
+
+
+def install(target: Any, lead: Lead) -> None:
+    """Let `sync_gradients` say which backward passes complete a step, and watch what is prepared."""
+    gradients = target.gradient_state
+    lead.judge(lambda: bool(gradients.sync_gradients), sums_loss=target.gradient_accumulation_steps > 1)
+    count_batches(lead)
+    kind = type(target)
+    lead.wrap(kind, "prepare_model", _prepared(lead))
+    lead.wrap(kind, "log", _logged(lead))
+    for name in ("save_state", "save_model", "save"):
+        lead.time_saving(kind, name)
+
+
+def count_batches(lead: Lead) -> None:
+    """Count batches where Accelerate's loaders hand them out. Transformers' Trainer uses them as well."""
+    loaders = sys.modules.get("accelerate.data_loader")
+    for name in ("DataLoaderShard", "DataLoaderDispatcher", "SkipDataLoader"):
+        kind = getattr(loaders, name, None)
+        if kind is not None and "__iter__" in vars(kind):
+            lead.wrap(kind, "__iter__", lambda original: _iterating(lead, original))
+
+
+def _iterating(lead: Lead, original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+    def __iter__(loader: Any) -> Iterator[Any]:
+        iterator = original(loader)
+        return lead.handing_out(iterator) if lead.recorder.here else iterator
+
+    return __iter__
+
+
+def _prepared(lead: Lead) -> Callable[[Any], Any]:
+    add = lead.safe(lead.roots.add)
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def prepare_model(*args: Any, **kwargs: Any) -> Any:
+            model = original(*args, **kwargs)
+            add(model)
+            return model
+
+        return prepare_model
+
+    return make
+
+
+def _logged(lead: Lead) -> Callable[[Any], Any]:
+    note = lead.safe(lead.log)
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def log(accelerator: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+            note(values)
+            return original(accelerator, values, *args, **kwargs)
+
+        return log
+
+    return make

@@ -1,0 +1,104 @@
+"""Ignite: `Engine.run`.
+
+A step is an iteration at whose end an optimizer has stepped. Engines that run inside one that was
+attached evaluate. An attached engine that never trains is an inference loop: each iteration is a step.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from monitor.probe.adapters import descends
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from monitor.probe.lead import Lead
+
+NAME = "an Ignite Engine"
+PACKAGE = "ignite"
+MIN_VERSION = (0, 4, 8)
+
+_attached: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def matches(target: Any) -> bool:
+    """Whether it is an `ignite.engine.Engine`."""
+    return descends(target, "Engine", "ignite")
+
+
+def modules(target: Any) -> list[nn.Module]:
+    """Modules that the engine's function closes over, or that its owner holds."""
+    from torch import nn
+
+    function = target._process_function
+    while isinstance(function, functools.partial):
+        function = function.func
+    held = list(getattr(getattr(function, "__self__", None), "__dict__", {}).values())
+    if inspect.isfunction(function):
+        held += inspect.getclosurevars(function).nonlocals.values()
+    found = [value for value in held if isinstance(value, nn.Module)]
+    return [module for module in found if next(module.parameters(), None) is not None]
+
+
+def install(target: Any, lead: Lead) -> None:
+    """Handle the end of each iteration, and the fetching of batches that come from no DataLoader."""
+    events = importlib.import_module("ignite.engine").Events
+    handles = [
+        target.add_event_handler(events.GET_BATCH_STARTED, lead.safe(lead.open_fetch)),
+        target.add_event_handler(events.GET_BATCH_COMPLETED, lead.safe(_fetched(lead))),
+        target.add_event_handler(events.ITERATION_COMPLETED, lead.safe(_iterated(lead))),
+    ]
+    _attached.add(target)
+
+    def undo(engine: Any) -> None:
+        _attached.discard(engine)
+        for handle in handles:
+            handle.remove()
+
+    lead.on_detach(target, undo)
+    owner = next(base for base in type(target).__mro__ if base.__name__ == "Engine")
+    lead.wrap(owner, "run", _running(lead))
+
+
+def _fetched(lead: Lead) -> Callable[[Any], None]:
+    def fetched(engine: Any) -> None:
+        lead.close_fetch()
+        lead.count(engine.state.batch)
+
+    return fetched
+
+
+def _iterated(lead: Lead) -> Callable[[Any], None]:
+    def iterated(engine: Any) -> None:
+        if lead.stepped() or not lead.trained():
+            lead.step(engine.state.epoch)
+
+    return iterated
+
+
+def _running(lead: Lead) -> Callable[[Any], Any]:
+    begin = lead.anywhere(lambda: lead.begins(counts=False))
+    end = lead.anywhere(lead.ends)
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(engine: Any, *args: Any, **kwargs: Any) -> Any:
+            if lead.leads:
+                with lead.evaluation():
+                    return original(engine, *args, **kwargs)
+            if engine not in _attached:
+                return original(engine, *args, **kwargs)
+            begin()
+            try:
+                return original(engine, *args, **kwargs)
+            finally:
+                end()
+
+        return run
+
+    return make

@@ -1,0 +1,80 @@
+"""Lightning and PyTorch Lightning: `Trainer.fit`.
+
+A step is a batch at whose end an optimizer has stepped: one a batch however many optimizers take
+part, and one for all the batches that are accumulated. The trainer runs forward and backward inside
+`optimizer.step`, and calls `training_step` rather than the module, so both are told apart here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from monitor.probe.adapters import descends
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from monitor.probe.lead import Lead
+
+NAME = "a Lightning Trainer"
+PACKAGE = "lightning"
+MIN_VERSION = (2, 0)
+
+_PACKAGES = ("lightning.pytorch", "pytorch_lightning")
+
+
+def matches(target: Any) -> bool:
+    """Whether it is a Trainer of either package."""
+    return descends(target, "Trainer", *_PACKAGES)
+
+
+def modules(target: Any) -> list[nn.Module]:
+    """None yet: `fit` is given the module."""
+    return []
+
+
+def install(target: Any, lead: Lead) -> None:
+    """Add a callback, and time training_step, evaluation and saving."""
+    watch = _callback(lead, _package(target))
+    target.callbacks.append(watch)
+    lead.on_detach(target, lambda trainer: trainer.callbacks.remove(watch))
+    lead.time_training_step(type(target.strategy), "training_step")
+    loops = (target.fit_loop.epoch_loop.val_loop, target.validate_loop, target.test_loop, target.predict_loop)
+    for kind in {type(loop) for loop in loops}:
+        lead.time_evaluation(kind, "run")
+    lead.time_saving(type(target), "save_checkpoint")
+
+
+def _package(target: Any) -> str:
+    names = [base.__module__ for base in type(target).__mro__ if base.__name__ == "Trainer"]
+    return next(package for package in _PACKAGES for name in names if name.startswith(package))
+
+
+def _callback(lead: Lead, package: str) -> Any:
+    base = importlib.import_module(f"{package}.callbacks").Callback
+
+    def begin(trainer: Any, module: Any) -> None:
+        lead.begins(counts=False, sums_loss=module.automatic_optimization)
+        lead.follow(module)
+
+    def begin_batch(trainer: Any, module: Any, batch: Any, *_: Any) -> None:
+        lead.count(batch)
+
+    def end_batch(trainer: Any, *_: Any) -> None:
+        if lead.stepped():
+            lead.step(trainer.current_epoch + 1)
+
+    def end(*_: Any) -> None:
+        lead.ends()
+
+    class TorchvitalsCallback(base):  # type: ignore[misc, valid-type]
+        on_fit_start = staticmethod(lead.anywhere(begin))
+        on_train_batch_start = staticmethod(lead.safe(begin_batch))
+        on_train_batch_end = staticmethod(lead.safe(end_batch))
+        on_fit_end = on_exception = staticmethod(lead.anywhere(end))
+
+        def __reduce__(self) -> Any:
+            return base, ()
+
+    return TorchvitalsCallback()

@@ -1,0 +1,213 @@
+"""What a framework's adapter tells the probe: the loop begins, a step ends, this is evaluation.
+
+While a framework leads, nothing is guessed from loaders and optimizers. Whatever an adapter does
+runs inside somebody else's loop, so it passes through here, where no exception gets out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from threading import get_ident
+from typing import Any
+
+import torch
+from torch import nn
+
+from monitor.probe.adapters.plain import Boundary
+from monitor.probe.batches import count
+from monitor.probe.clock import DATA, EVAL, OTHER
+from monitor.probe.forward import Roots
+from monitor.probe.loader import Feeds
+from monitor.probe.patches import Patches
+from monitor.probe.recorder import BACKWARDS, OPT_STEPS, SKIPPED, Recorder
+from monitor.probe.wrapping import Wraps
+
+#: Parts of a model whose forward pass is timed where the model itself is not called (see `follow`).
+PARTS = 64
+
+
+class Lead(Wraps):
+    """One for each probe; adapters get it in `install`.
+
+    Attributes:
+        roots: the modules that are trained.
+        feeds: the loaders.
+    """
+
+    def __init__(
+        self, recorder: Recorder, boundary: Boundary, roots: Roots, feeds: Feeds, patches: Patches
+    ) -> None:
+        super().__init__(recorder, patches)
+        self.roots, self.feeds = roots, feeds
+        self._boundary = boundary
+        self._told = recorder.told
+        self._judge: tuple[Callable[[], bool] | None, bool] = (None, False)
+
+    # -- whose loop it is
+
+    @property
+    def leads(self) -> bool:
+        """Whether a framework's loop runs here that says where steps end."""
+        return self._told.whole is _never and self.recorder.here
+
+    def begins(self, *, counts: bool = True, sums_loss: bool = False) -> None:
+        """From now on the framework trains, in this thread, and says where steps end.
+
+        Args:
+            counts: batches are counted as they are fetched; False: the adapter calls `count`.
+            sums_loss: the losses of one step's backward passes are shares of one loss.
+        """
+        recorder, told = self.recorder, self._told
+        recorder.gate[0] = get_ident()
+        recorder.clock.begin()
+        self._boundary.flush()
+        told.whole, told.phase, told.counts, told.sums_loss = _never, OTHER, counts, sums_loss
+        recorder.clock.floor(OTHER)
+
+    def ends(self) -> None:
+        """The framework's loop is over: steps are found by the plain rules again."""
+        told = self._told
+        told.whole, told.sums_loss = self._judge
+        told.phase, told.counts = None, True
+        self._boundary.exhausted()
+        if self.recorder.here:
+            self.recorder.clock.floor(OTHER)
+
+    def judge(self, whole: Callable[[], bool], *, sums_loss: bool) -> None:
+        """Plain rules, but `whole` says whether what was just trained completes a step."""
+        self._judge = whole, sums_loss
+        self._told.whole, self._told.sums_loss = self._judge
+
+    # -- steps
+
+    def stepped(self) -> bool:
+        """Whether an optimizer stepped in this step so far, or its scaler skipped that."""
+        values = self.recorder.values
+        return bool(values[OPT_STEPS]) or values[SKIPPED] == values[SKIPPED]
+
+    def trained(self) -> bool:
+        """Whether there was a backward pass in this step so far."""
+        return bool(self.recorder.values[BACKWARDS])
+
+    def step(self, epoch: float) -> None:
+        """A step ends here, in this epoch (from 1)."""
+        self.recorder.epoch = float(epoch)
+        self.recorder.end_step()
+
+    def count(self, batch: Any) -> None:
+        """Count the samples of a batch that is trained on now."""
+        with contextlib.suppress(Exception):  # a batch of a kind of its own is not counted
+            count(batch, self.recorder.values)
+
+    def log(self, values: Mapping[str, Any]) -> None:
+        """Numbers of the framework's own; what is no plain number is left alone: it may be on a device."""
+        plain = {k: v for k, v in values.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+        self.recorder.numbers.log(plain)
+
+    # -- phases
+
+    def evaluates(self, on: bool) -> None:
+        """Evaluation begins, or ends: time, batches and forward passes are none of the training's."""
+        led = self._told.whole is _never
+        self._told.phase = EVAL if on else OTHER if led else None
+        self.recorder.clock.floor(EVAL if on else OTHER)
+
+    @contextlib.contextmanager
+    def evaluation(self) -> Iterator[None]:
+        """What runs inside is evaluation."""
+        inner = not self.recorder.here or self._told.phase == EVAL
+        if not inner:
+            self.evaluates(True)
+        try:
+            yield
+        finally:
+            if not inner:
+                self.evaluates(False)
+
+    def open_fetch(self, *_: Any) -> None:
+        """The framework fetches a batch, from whatever it was given."""
+        self._fetch = self.recorder.clock.push(EVAL if self._told.phase == EVAL else DATA)
+
+    def close_fetch(self, *_: Any) -> None:
+        """It has the batch."""
+        self.recorder.clock.pop(self._fetch)
+
+    def handing_out(self, iterator: Iterator[Any]) -> Iterator[Any]:
+        """The same batches, counted as they are handed out and not as they are fetched ahead."""
+        told, clock, recorder = self._told, self.recorder.clock, self.recorder
+        evaluates: bool | None = None
+        try:
+            while True:
+                counts, told.counts = told.counts, False
+                try:
+                    batch = next(iterator)
+                except StopIteration:
+                    return
+                finally:
+                    told.counts = counts
+                if recorder.here:
+                    if evaluates is None:
+                        evaluates = told.phase == EVAL or (told.phase is None and self._guess())
+                    if evaluates:
+                        clock.floor(EVAL)
+                    elif counts:
+                        self.count(batch)
+                yield batch
+        finally:
+            if evaluates and told.phase is None and recorder.here:
+                clock.floor(OTHER)
+
+    def _guess(self) -> bool:
+        quiet = not torch.is_grad_enabled() or not self.roots.training()
+        return quiet or self.recorder.clock.on_floor() == EVAL
+
+    def follow(self, module: nn.Module) -> None:
+        """Time this module's forward pass, and its parts', where a framework calls those alone."""
+        self.roots.add(module)
+        for part in _parts(module)[:PARTS]:
+            self.roots.time(part)
+
+    # -- methods of the framework
+
+    def time_loop(self, owner: Any, name: str) -> None:
+        """When this method of the class is left, in whatever way, the framework's loop is over."""
+        end = self.anywhere(self.ends)
+
+        def make(original: Callable[..., Any]) -> Callable[..., Any]:
+            def run(*args: Any, **kwargs: Any) -> Any:
+                try:
+                    return original(*args, **kwargs)
+                finally:
+                    end()
+
+            return run
+
+        self.wrap(owner, name, make)
+
+    def time_evaluation(self, owner: Any, name: str) -> None:
+        """Have a method of this class count as evaluation."""
+
+        def make(original: Callable[..., Any]) -> Callable[..., Any]:
+            def evaluate(*args: Any, **kwargs: Any) -> Any:
+                with self.evaluation():
+                    return original(*args, **kwargs)
+
+            return evaluate
+
+        self.wrap(owner, name, make)
+
+
+def _never() -> bool:
+    return False
+
+
+def _parts(module: nn.Module) -> list[nn.Module]:
+    """Direct parts that have parameters and may be called; containers that never are, are opened."""
+    found: list[nn.Module] = []
+    for part in module.children():
+        if isinstance(part, nn.ModuleList | nn.ModuleDict):
+            found.extend(_parts(part))
+        elif next(part.parameters(), None) is not None:
+            found.append(part)
+    return found
