@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .names import logging_call, logs
 from .robust import Values
 from .steady import phase_ms, steady, step_ms
 from .window import Rank, Window
@@ -17,22 +18,6 @@ Kind = Literal["logging", "sync", "unknown"]
 
 #: Fewer samples than this say nothing (own).
 SAMPLES = 4
-
-#: Calls that hand numbers to somebody: by the name called, or by the function the time is spent in.
-_LOG_NAME = (
-    r"(?:\w*(?:log|track|report|metric|publish|notify|upload|telemetry)\w*|print|write|writelines|flush|send\w*|"
-    r"post|push\w*|emit|add_(?:scalars?|histogram|images?|text|figure)|dump|savefig|imsave|record|set_postfix)"
-)
-_LOG_CALL = re.compile(rf"(?<!\w){_LOG_NAME}\s*\(")
-_LOG_FUNCTION = re.compile(rf"{_LOG_NAME}\Z")
-
-#: Names that look like logging and compute.
-_MATHS = re.compile(
-    r"(?<!\w)(?:log|log2|log10|log1p|log_softmax|logsumexp|logaddexp|logit|logspace|slogdet)\s*\("
-)
-_MATHS_OWNER = re.compile(
-    r"(?<!\w)(?:torch|math|np|numpy|F|functional)\s*\.\s*log\w*\s*\(|\)\s*\.\s*log\w*\s*\(\s*\)"
-)
 
 #: Libraries that log, draw, or talk to other machines and files.
 _LOG_FILE = re.compile(
@@ -108,16 +93,11 @@ def unclaimed_ms(rank: Rank) -> Values:
 def kind_of(frame: Mapping[str, Any]) -> Kind:
     """What the sampled line does: hands numbers on, turns tensors into numbers, or neither is known."""
     source, function = str(frame.get("source") or ""), str(frame.get("func") or "")
-    leaf, leaf_file = (
-        str(frame.get("leaf_func") or function),
-        str(frame.get("leaf_file") or frame.get("file") or ""),
-    )
+    leaf, leaf_file = str(frame.get("leaf_func") or ""), str(frame.get("leaf_file") or "")
     in_torch = bool(_TORCH.search(leaf_file)) and "tensorboard" not in leaf_file
-    if _LOG_FILE.search(leaf_file) and not in_torch:
+    if not in_torch and (_LOG_FILE.search(leaf_file) or logs(leaf)):
         return "logging"
-    if _LOG_FUNCTION.match(function) or (_LOG_FUNCTION.match(leaf) and not in_torch):
-        return "logging"
-    if _LOG_CALL.search(_MATHS_OWNER.sub("", source)) and not _MATHS.search(source):
+    if logs(function) or logging_call(source):
         return "logging"
     return "sync" if _SYNC.search(source) else "unknown"
 

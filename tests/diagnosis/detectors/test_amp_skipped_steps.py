@@ -9,6 +9,7 @@ from windows import rank, window
 from monitor.diagnosis.detectors.amp_skipped_steps import ENOUGH, SKIPPED_SHARE, detect
 from monitor.diagnosis.finding import Finding
 from monitor.diagnosis.scaling import SETTLING_STEPS
+from monitor.diagnosis.steady import WARMUP_STEPS
 
 
 def found(skipped: np.ndarray, stepped: np.ndarray | None = None) -> Finding | None:
@@ -39,7 +40,7 @@ def test_skips_while_the_scale_settles_are_fine():
 @pytest.mark.parametrize(("count", "speaks"), [(ENOUGH - 1, False), (ENOUGH, True)])
 def test_enough_steps_must_have_followed(count: int, speaks: bool):
     """Too few steps after the settling prove nothing."""
-    assert (found(skips(5, SETTLING_STEPS + count)) is not None) == speaks
+    assert (found(skips(5, WARMUP_STEPS + SETTLING_STEPS + count)) is not None) == speaks
 
 
 def test_only_optimizer_steps_count():
