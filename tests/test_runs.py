@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from training import Training
+from batches import Training
 
 from monitor import runs
 from monitor.pipeline import Pipeline

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from training import Training
+from batches import Training
 
 from monitor.cli import main
 from monitor.pipeline import Pipeline

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from training import RUN, Training
+from batches import RUN, Training
 
 from monitor.cli import main
 from monitor.pipeline import Pipeline

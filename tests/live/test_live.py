@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from training import Training
+from batches import Training
 
 from monitor import live
 from monitor.batch import Batch, Block

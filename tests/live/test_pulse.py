@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from training import STEP, Training
+from batches import STEP, Training
 
 from monitor.batch import Batch, Block
 from monitor.live.columns import Columns

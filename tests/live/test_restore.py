@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from training import Training
+from batches import Training
 
 from monitor.batch import Batch
 from monitor.live import RunState

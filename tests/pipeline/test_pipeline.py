@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training import RUN, Training
+from batches import RUN, Training
 
 from monitor import report
 from monitor.diagnosis.course import Change

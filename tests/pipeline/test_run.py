@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from training import RUN, Training
+from batches import RUN, Training
 
 from monitor.pipeline import Pipeline
 from monitor.pipeline import run as run_module

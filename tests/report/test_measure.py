@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from batches import STEP, Training
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scratch import scratch
-from training import STEP, Training
 
 from monitor.batch import Batch, Block
 from monitor.report.measure import Measures, brief, measure

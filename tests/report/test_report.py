@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from training import RUN, Training
+from batches import RUN, Training
 
 from monitor import report
 from monitor.batch import Batch
