@@ -14,10 +14,10 @@ from typing import Any
 import flask
 import requests
 import socketio
-from monitor.web.app import Doors, doors_of
 
 from monitor.batch import Batch, Block
 from monitor.pipeline import Pipeline
+from monitor.web.app import Doors, doors_of
 
 VIEWER, INGEST = "v" * 32, "i" * 32
 #: Longest that a test waits for something that happens at once on an idle machine.

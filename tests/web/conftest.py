@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from webhub import INGEST, VIEWER, Hub, WatchedPipeline, make_batch
+
 from monitor.web.app import create_app
 from monitor.web.auth import Tokens
 from monitor.web.server import Server
-from webhub import INGEST, VIEWER, Hub, WatchedPipeline, make_batch
 
 
 @pytest.fixture

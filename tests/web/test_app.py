@@ -9,11 +9,11 @@ from typing import Any
 
 import flask
 import pytest
-from monitor.web.app import doors_of
-from monitor.web.source import Source
 from webhub import Hub, make_batch, until
 
 from monitor.batch import to_bytes
+from monitor.web.app import doors_of
+from monitor.web.source import Source
 
 
 def test_what_an_agent_sends_a_browser_sees(hub: Hub):

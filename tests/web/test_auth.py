@@ -7,6 +7,7 @@ import logging
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from monitor.web.auth import (
     Access,
     Refusals,

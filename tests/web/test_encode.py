@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from monitor.web.encode import dumps, loads, plain
 
 VALUES = st.recursive(

@@ -9,10 +9,10 @@ import pytest
 import socketio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from monitor.web.ingest import Ingest
 from webhub import INGEST, VIEWER, Hub, make_batch, until
 
 from monitor.batch import to_bytes
+from monitor.web.ingest import Ingest
 
 
 def test_a_batch_is_stored_and_answered_with_its_number(hub: Hub):

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import socketio
-from monitor.web.live import Encoded, Rooms, StrictPacket
 from socketio.packet import EVENT
 from webhub import INGEST, VIEWER, Hub, make_batch, until
 
 from monitor.batch import to_bytes
+from monitor.web.live import Encoded, Rooms, StrictPacket
 
 
 class Screen:

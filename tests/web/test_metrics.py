@@ -6,8 +6,9 @@ import math
 import re
 
 import pytest
-from monitor.web.metrics import MEDIA_TYPE, text
 from webhub import INGEST, Hub
+
+from monitor.web.metrics import MEDIA_TYPE, text
 
 COMMENT = r"# (HELP|TYPE) torchvitals_[a-z0-9_]+ .+"
 SAMPLE = r'torchvitals_[a-z0-9_]+(\{([a-z]+="([^"\\\n]|\\.)*",?)+\})? \S+'

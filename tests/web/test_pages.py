@@ -6,8 +6,9 @@ import gzip
 from collections.abc import Callable
 
 import pytest
-from monitor.web import assets
 from webhub import INGEST, VIEWER, Hub
+
+from monitor.web import assets
 
 FILES = sorted(path.name for path in assets.folder("static").iterdir() if path.suffix in assets.TYPES)
 

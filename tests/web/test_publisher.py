@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from monitor.web.publisher import INTERVAL_S, LIST, LIST_INTERVAL_S, MAX_ROWS, Publisher
 from webhub import until
+
+from monitor.web.publisher import INTERVAL_S, LIST, LIST_INTERVAL_S, MAX_ROWS, Publisher
 
 
 class Wire:

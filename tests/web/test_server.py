@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from webhub import Hub, until
+
 from monitor.web import server
 from monitor.web.server import Server
-from webhub import Hub, until
 
 
 def hello(environ: dict[str, object], start: Callable[..., object]) -> list[bytes]:

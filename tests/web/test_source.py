@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from monitor.web.source import Source
 from webhub import WatchedPipeline, make_batch
 
 from monitor.runs import NoSuchRunError
+from monitor.web.source import Source
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from monitor.web import websocket
 from webhub import VIEWER, Hub, make_batch, until
 
 from monitor.batch import to_bytes
+from monitor.web import websocket
 
 HANDSHAKE = (
     "GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
