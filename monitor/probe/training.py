@@ -90,11 +90,11 @@ def install_backward(
 
 
 def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callable[[Any], None]:
-    values, told, on_backward, calls = recorder.values, recorder.told, boundary.backward, 0
+    values, told, on_backward, calls, finite = recorder.values, recorder.told, boundary.backward, 0, True
     Tensor, factor, look = torch.Tensor, amp.factor, amp.look_at_backward  # noqa: N806
 
     def after(tensors: Any) -> None:
-        nonlocal calls
+        nonlocal calls, finite
         values[BACKWARDS] += 1
         on_backward()
         if type(tensors) is Tensor and tensors.is_cpu and tensors.numel() == 1:
@@ -103,11 +103,23 @@ def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callabl
                 loss /= factor[0]
                 before = values[LOSS]
                 values[LOSS] = before + loss if told.sums_loss and before == before else loss
+                # A tape's NaN says "not measured", so a loss that is none is told as an event.
+                if (loss - loss == 0.0) != finite:
+                    finite = not finite
+                    _tell_turn(recorder, finite, loss)
         calls += 1
         if calls < LOOK_FIRST or not calls % LOOK_EVERY:
             look()
 
     return after
+
+
+def _tell_turn(recorder: Recorder, finite: bool, loss: float) -> None:
+    if finite:
+        recorder.event("loss_finite")
+        return
+    value = "nan" if loss != loss else "inf"
+    recorder.event("nan_loss", value=value, location=location(user_frame(2)))
 
 
 def install_optimizer(
