@@ -37,7 +37,6 @@ class Feed:
         evaluates: its batches belong to an evaluation.
         trains: in this iteration over it, a batch of it was trained on.
         quiet: every model was in evaluation mode at its newest fetch.
-        frozen: it was trained on although quiet, so evaluation mode says nothing of it.
         role: "train" once it was trained on, "eval" where only evaluation was seen; None before either.
         epochs: iterations over it, begun so far.
         iter_ms: what the newest `iter(loader)` took.
@@ -49,13 +48,13 @@ class Feed:
     """
 
     __slots__ = (
-        "call", "countable", "epochs", "evaluates", "first_wait_ms", "frozen", "iter_ms", "number", "place",
-        "quiet", "role", "trains", "unused",
+        "call", "countable", "epochs", "evaluates", "first_wait_ms", "iter_ms", "number", "place", "quiet",
+        "role", "trains", "unused",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.evaluates = self.trains = self.quiet = self.frozen = self.unused = False
+        self.evaluates = self.trains = self.quiet = self.unused = False
         self.role: str | None = None
         self.countable = True
         self.epochs = 0
@@ -78,6 +77,8 @@ class Feeds:
         self._fetching = [False]
         self._since: list[Feed] = []
         self._in_step: Feed | None = None
+        # The last training was done in evaluation mode (frozen batch norms), so that mode says nothing.
+        self._frozen = False
 
     def install(self, patches: Patches) -> None:
         """Patch the classes, and those of torchdata where it is loaded."""
@@ -117,7 +118,7 @@ class Feeds:
                 self.boundary.fetch()
                 feed = self._feed(loader)
                 evaluates = not torch.is_grad_enabled() or feed.evaluates
-                evaluates = evaluates or not (self.training() or feed.frozen)
+                evaluates = evaluates or not (self.training() or self._frozen)
                 if recorder.told.phase is not None:
                     evaluates = recorder.told.phase == EVAL
                 depth, began = clock.push(EVAL if evaluates else DATA), time.perf_counter_ns()
@@ -155,7 +156,7 @@ class Feeds:
                 batch = original(iterator)
             except BaseException as error:
                 pop(depth)
-                exhausted(error)
+                exhausted(error, feed)
                 raise
             finally:
                 fetching[0] = False
@@ -189,8 +190,10 @@ class Feeds:
                 if feed.unused:
                     feed.unused = False
                     feed.evaluates = feed.evaluates or not feed.trains
+                    if feed.evaluates and feed in since:
+                        since.remove(feed)
                 feed.quiet = quiet = not training()
-                evaluates = not grad or feed.evaluates or (quiet and not feed.frozen)
+                evaluates = not grad or feed.evaluates or (quiet and not self._frozen)
                 if grad and not feed.evaluates and feed not in since:
                     since.append(feed)
             if told.phase is not None:
@@ -208,9 +211,10 @@ class Feeds:
         """Something was trained since the last fetch: on the newest batch, and on others not left unused."""
         since = self._since
         for feed in since:
-            if not feed.unused or feed is since[-1]:
+            newest = since[-1]
+            if feed is newest or (feed.quiet == newest.quiet and not feed.unused):
                 feed.trains, feed.evaluates, feed.unused, feed.role = True, False, False, "train"
-                feed.frozen = feed.frozen or feed.quiet
+                self._frozen = newest.quiet
         since.clear()
 
     def _arrived(self) -> Callable[[Any, Feed | None, bool, int, int], None]:
@@ -242,7 +246,7 @@ class Feeds:
 
         return arrived
 
-    def _exhausted(self, error: BaseException) -> None:
+    def _exhausted(self, error: BaseException, feed: Feed | None) -> None:
         """A fetch that gave no batch: the loader's end, or something broke in it."""
         recorder = self.recorder
         try:
@@ -250,6 +254,8 @@ class Feeds:
                 if recorder.told.phase is None:
                     recorder.clock.floor(OTHER)
                 self.boundary.exhausted()
+                if feed in self._since:
+                    self._since.remove(feed)
             elif isinstance(error, RuntimeError) and "DataLoader worker" in str(error):
                 text = str(error)
                 recorder.event("worker_died", message=text.splitlines()[0], reason=text[:300])

@@ -463,8 +463,18 @@ def test_an_accumulated_step_has_no_optimizer_step(tmp_path: Path) -> None:
 
 def test_optimizers_inside_others_are_not_counted(tmp_path: Path) -> None:
     """SAM's base optimizer, a parent's step, LBFGS's closures: one outermost step each."""
-    loops = (sam, parents_step, lbfgs, critic_five_times_a_batch, gan)
-    assert [set(optimizer_steps(loop, tmp_path)) for loop in loops] == [{1.0}, {1.0}, {1.0}, {6.0}, {2.0}]
+    loops = {sam: 1, parents_step: 1, lbfgs: 1, critic_five_times_a_batch: 6, gan: 2}
+    assert {loop: set(optimizer_steps(loop, tmp_path)) for loop in loops} == {
+        k: {n} for k, n in loops.items()
+    }
+
+
+def test_each_step_has_its_own_counts_from_the_first_on(tmp_path: Path) -> None:
+    """Also where the first step's end is known only once the second step's optimizer ran."""
+    loops = {whole_batches: 1, preloaded: 1, gan_without_loader: 2}
+    assert {loop: set(optimizer_steps(loop, tmp_path)) for loop in loops} == {
+        k: {n} for k, n in loops.items()
+    }
 
 
 @pytest.mark.parametrize("loop", [scaler_skips, scaler_skips_fused, scaler_skips_without_loader])
