@@ -7,6 +7,11 @@ import { Legend } from "./legend.js";
 import { metricsOf } from "./panels.js";
 import { linesOf, pictureOf, valueAt } from "./picture.js";
 
+const LEAST_PX = 0.5; // of new data, below which a drawing would look the same
+const LATEST_MS = 5_000; // but the newest values are read at least so often
+const AREA_PX = 3; // per point of a stack: its outlines are many, and each costs
+const MIN_POINTS = 100; // per line, however narrow the chart
+
 export class Card {
   element;
   plot = h("div", { class: "plot" });
@@ -21,6 +26,7 @@ export class Card {
   #lines = [];
   #at = null;
   #chosen = null;
+  #drawn = { to: -Infinity, atMs: -Infinity }; // newest time drawn (seconds since start), and when
 
   /** `source`: `{schema(), tracks, range, theme, ink(), ready(), draggable}`; `on`: `{zoom, reset, chosen}`. */
   constructor(panel, source, on) {
@@ -43,11 +49,20 @@ export class Card {
     this.#chart.disconnect();
   }
 
-  draw = () => {
+  /** Draw. Unless `asked` for by the viewer, nothing happens before there is half a pixel of new data. */
+  draw = (asked) => {
     const { schema, tracks, range, theme, ink, ready, draggable } = this.#source;
     const bounds = range.bounds;
+    const width = this.plot.clientWidth;
+    const newest = Math.min(bounds[1], this.#newest());
+    const pixels = ((newest - this.#drawn.to) / (bounds[1] - bounds[0])) * width;
+    const nowMs = performance.now();
+    if (!asked && pixels < LEAST_PX && nowMs - this.#drawn.atMs < LATEST_MS) return;
+    this.#drawn = { to: newest, atMs: nowMs };
     this.#choose();
-    this.#lines = linesOf(this.#panel, { schema: schema(), tracks, chosen: this.#chosen }, bounds, theme.name);
+    const points = Math.max(this.#panel.kind === "stack" ? width / AREA_PX : width, MIN_POINTS);
+    const wanted = { schema: schema(), tracks, chosen: this.#chosen, points };
+    this.#lines = linesOf(this.#panel, wanted, bounds, theme.name);
     this.#read();
     const plottable = ready() && this.#lines.length > 0;
     this.#empty.hidden = plottable;
@@ -57,7 +72,7 @@ export class Card {
       setText(this.#peak, "");
       return;
     }
-    const size = { width: this.#canvas.clientWidth, ink: ink(), draggable };
+    const size = { width, ink: ink(), draggable };
     const { picture, clipped } = pictureOf(this.#panel, this.#lines, bounds, size);
     setText(this.#peak, clipped === null ? "" : `↑ ${withUnit(clipped, this.#panel.unit === "share" ? "" : this.#panel.unit)}`);
     this.#chart.draw(picture);
@@ -68,6 +83,10 @@ export class Card {
     this.#at = at;
     setText(this.#tag, text);
     this.#read();
+  }
+
+  #newest() {
+    return Math.max(-Infinity, ...[...this.#source.tracks.values()].map((track) => track.end ?? -Infinity));
   }
 
   #choose() {

@@ -2,13 +2,17 @@
 
 import { lineStyle, phaseColour } from "./palette.js";
 import { metricsOf, streamsOf } from "./panels.js";
+import { reduced } from "./reduce.js";
 import { timeTicks, valueTicks } from "./ticks.js";
 
 const PX_PER_MARK = 84; // room for one mark on the time axis
 const OUTLIER = 3; // the axis ends early when its top 2 % reach beyond this many times the rest
 
-/** Lines of `panel` over [from, to]: what the legend names and the chart draws. `tracks`: name → Track. */
-export function linesOf(panel, { schema, tracks, chosen }, [from, to], theme) {
+/**
+ * Lines of `panel` over [from, to], of at most `points` points: what the legend names and the chart draws.
+ * `tracks`: name → Track; `chosen`: the key drawn by a panel of kind "choose".
+ */
+export function linesOf(panel, { schema, tracks, chosen, points = Infinity }, [from, to], theme) {
   const names = [...tracks.keys()];
   const lines = [];
   metricsOf(panel, schema).forEach((metric, index) => {
@@ -16,7 +20,8 @@ export function linesOf(panel, { schema, tracks, chosen }, [from, to], theme) {
     const streams = streamsOf(metric.origin, names);
     for (const name of streams) {
       const { t, series } = tracks.get(name).view([metric.key], from, to);
-      const line = { ...metric, ...style(panel, metric, index, theme), t, ...series[metric.key] };
+      const columns = reduced({ t, ...series[metric.key] }, from, to, points);
+      const line = { ...metric, ...style(panel, metric, index, theme), ...columns };
       line.drawn = metric.combine === "max" ? line.max : metric.combine === "min" ? line.min : line.mean;
       line.band = metric.combine === "mean" && !metric.limit;
       if (streams.length > 1) line.width *= 0.7;

@@ -4,7 +4,7 @@ const NEAR = "120px"; // drawn a little before it scrolls into view
 const LEAST_MS = 450; // between two drawings of the same thing, unless the viewer asked for it
 
 export class Scheduler {
-  #items = new Map(); // element → {draw, dirty, visible, drawnMs}
+  #items = new Map(); // element → {draw, dirty, asked, visible, drawnMs}
   #frame = null;
   #timer = null;
   #held = false;
@@ -24,7 +24,7 @@ export class Scheduler {
   }
 
   add(element, draw) {
-    this.#items.set(element, { draw, dirty: true, visible: false, drawnMs: -Infinity });
+    this.#items.set(element, { draw, dirty: true, asked: true, visible: false, drawnMs: -Infinity });
     this.#observer.observe(element);
   }
 
@@ -33,11 +33,13 @@ export class Scheduler {
     this.#observer.unobserve(element);
   }
 
-  /** Everything has changed; `now` when the viewer waits for it. */
+  /** Everything may have changed; `now` when the viewer waits for it. `draw(asked)` is told which. */
   invalidate(now = false) {
     for (const item of this.#items.values()) {
       item.dirty = true;
-      if (now) item.drawnMs = -Infinity;
+      if (!now) continue;
+      item.asked = true;
+      item.drawnMs = -Infinity;
     }
     this.#wake();
   }
@@ -72,8 +74,8 @@ export class Scheduler {
   };
 
   #one(item, nowMs) {
-    item.dirty = false;
-    item.drawnMs = nowMs;
-    item.draw();
+    const { asked } = item;
+    Object.assign(item, { dirty: false, asked: false, drawnMs: nowMs });
+    item.draw(asked);
   }
 }
