@@ -1,83 +1,94 @@
-"""A training as its agent tells of it: batches of real rows and events, made as tests ask for them."""
+"""Real frameworks on real digits, in this process, and what the probe wrote of them. No agent, no hub."""
 
 from __future__ import annotations
 
-from array import array
+import contextlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.utils.data import TensorDataset
 
-from monitor.batch import Batch, Block
-from monitor.schema import PHASES
+from monitor.probe import adapters
+from monitor.probe.probe import Probe
+from monitor.probe.recorder import Recorder
+from monitor.tape.reader import JournalReader, TapeReader
+from monitor.tape.writer import JournalWriter, TapeWriter
 
-RUN = "20261130-031620-digits-1f3a"
-#: Milliseconds of each phase of an ordinary step; the rest of a step is zero.
-STEP = {"data": 6.0, "forward": 5.0, "backward": 7.0, "optimizer": 1.0, "other": 1.0}
+
+def digits(count: int) -> TensorDataset:
+    """The first `count` of scikit-learn's digits: images in 0 to 1 of shape [count, 64], labels."""
+    bunch = load_digits()
+    images = torch.tensor(bunch.data[:count], dtype=torch.float32) / 16
+    return TensorDataset(images, torch.tensor(bunch.target[:count]))
 
 
-class Training:
-    """One host's agent of one run.
+def network(seed: int = 0) -> nn.Module:
+    """A small classifier of digits with dropout, so that a disturbed generator would show."""
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 10))
 
-    Args:
-        ranks: how many it has, all on this host.
-        phases: milliseconds of each phase of every step.
+
+class Seen:
+    """What the probe recorded, readable once the block of `watching` is left.
+
+    Attributes:
+        columns: key -> float32 array, a value a step.
+        events: the journal.
     """
 
-    def __init__(
-        self, *, run: str = RUN, host: str = "h", ranks: int = 1, phases: dict[str, float] = STEP
-    ) -> None:
-        self.run, self.host, self.ranks, self.phases = run, host, ranks, dict(phases)
-        self.seq = 0
-        self.now_s = 0.0
-        self.steps = 0
-        self.samples = 0
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.columns: dict[str, np.ndarray] = {}
+        self.events: list[dict[str, Any]] = []
+        self.probe: Probe | None = None
 
     @property
-    def step_s(self) -> float:
-        return sum(self.phases.values()) / 1e3
+    def steps(self) -> int:
+        """Steps recorded."""
+        return len(self.columns["step_ms"])
 
-    def start(self, **about: Any) -> Batch:
-        """The first batch: the run began, its ranks attached."""
-        run = {
-            "name": "digits",
-            "started_unix_s": 1.8e9,
-            "world_size": self.ranks,
-            "host": self.host,
-            **about,
-        }
-        attached = [self.event("attach", rank=rank, pid=1000 + rank) for rank in range(self.ranks)]
-        return self.batch(0, self.event("run", **run), self.event("agent", pid=999, version="1"), *attached)
+    def sum(self, key: str) -> float:
+        """Over all steps, leaving out what was not measured."""
+        return float(np.nansum(self.columns[key]))
 
-    def batch(self, steps: int, *events: dict[str, Any], idle_s: float = 0.0, **columns: float) -> Batch:
-        """Each rank took so many steps, then nothing for `idle_s`; `columns` are values of other metrics."""
-        blocks = [self.rows(f"rank/{rank}", steps, columns) for rank in range(self.ranks)] if steps else []
-        self.steps += steps
-        self.now_s += steps * self.step_s + idle_s
-        self.seq += 1
-        told = tuple({"last_step": self.steps - 1, **e} if e["kind"] == "rank_end" else e for e in events)
-        return Batch(self.run, self.host, self.seq, self.now_s, tuple(blocks), told)
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Events of one kind."""
+        return [event for event in self.events if event["kind"] == kind]
 
-    def rows(self, stream: str, steps: int, columns: dict[str, float]) -> Block:
-        ends = array("d", self.now_s + self.step_s * np.arange(1, steps + 1))
-        values = {f"{phase}_ms": self.phases.get(phase, 0.0) for phase in PHASES}
-        values |= {"step_ms": self.step_s * 1e3, "samples": 32.0, **columns}
-        return Block(stream, self.steps, ends, {k: array("f", [v] * steps) for k, v in values.items()})
 
-    def sample(self, stream: str, **values: float) -> Batch:
-        """One sample of a process, host or GPU."""
-        self.seq += 1
-        columns = {key: array("f", [value]) for key, value in values.items()}
-        block = Block(stream, self.samples, array("d", [self.now_s]), columns)
-        self.samples += 1
-        return Batch(self.run, self.host, self.seq, self.now_s, (block,))
+@contextlib.contextmanager
+def watching(folder: Path, *targets: Any) -> Iterator[Seen]:
+    """A probe around the block, attached to the targets as `monitor.attach` does it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tape = TapeWriter(str(folder / "tape"), rank=0, world_size=1, local_rank=0)
+    recorder = Recorder(tape, JournalWriter(str(folder / "journal")))
+    probe = Probe(recorder, [target for target in targets if isinstance(target, nn.Module)])
+    seen = Seen(folder)
+    seen.probe = probe
+    try:
+        for target in targets:
+            if not isinstance(target, nn.Module):
+                probe.attach(adapters.find(target), target)
+        yield seen
+    finally:
+        probe.finish(code=0)
+        rows = TapeReader(str(folder / "tape")).read(0, 100_000)
+        seen.columns = {key: np.array(values) for key, values in rows.columns.items()}
+        seen.events = JournalReader(str(folder / "journal")).read()
+    assert not seen.of("warn"), seen.of("warn")
 
-    def event(self, kind: str, **fields: Any) -> dict[str, Any]:
-        return {"kind": kind, "t_s": self.now_s, **fields}
 
-    def end(self, rank: int = 0, **how: Any) -> dict[str, Any]:
-        """A rank's end after the batch's steps, a clean one unless said otherwise."""
-        told = {"code": 0, "signal": None, "reason": "end of the script", "clean": True, **how}
-        return self.event("rank_end", rank=rank, last_phase="backward", **told)
+def weights(model: nn.Module) -> bytes:
+    """A model's parameters, to the last bit."""
+    return b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())
 
-    def killed(self, rank: int = 0) -> dict[str, Any]:
-        return self.end(rank, code=None, signal=9, reason="killed by SIGKILL", clean=False)
+
+def close(measured: float, expected: float, *, share: float = 0.25, slack: float = 3.0) -> bool:
+    """Whether a measured time is the expected one, give or take what a busy machine adds."""
+    return math.isfinite(measured) and expected - slack <= measured <= expected * (1 + share) + slack + 20
