@@ -33,6 +33,18 @@ PASSING = frozenset({"live"})
 
 _SCHEMA = describe()
 
+#: What a `run` event tells of the run, and what kind of value it is.
+_ABOUT: Mapping[str, type | tuple[type, ...]] = {
+    "name": str,
+    "started_unix_s": (int, float),
+    "world_size": int,
+    "config": dict,
+    "argv": list,
+    "host": str,
+    "cwd": str,
+    "python": str,
+}
+
 
 class RankState:
     """One rank: its newest steps and samples, its facts, where it is and how it ended."""
@@ -206,19 +218,21 @@ class RunState:
     # -- events, by kind
 
     def _on_run(self, event: Mapping[str, Any], host: str) -> None:
-        for key in ("name", "started_unix_s", "world_size", "config", "argv", "host", "cwd", "python"):
-            if event.get(key) is not None and not (key in self.about and len(self.agents) > 1):
-                self.about[key] = event[key]
-        if not isinstance(self.about["world_size"], int):
-            self.about["world_size"] = 1
+        """The first host to tell of the run is believed; the others only add what it left out."""
+        first = len(self.agents) <= 1
+        for key, kinds in _ABOUT.items():
+            value = event.get(key)
+            if isinstance(value, kinds) and not isinstance(value, bool) and (first or key not in self.about):
+                self.about[key] = value
+        self.about["world_size"] = min(max(self.about["world_size"], 1), STREAMS)
+        if event.get("thread"):
+            self.say("thread_agent")
 
     def _on_agent(self, event: Mapping[str, Any], host: str) -> None:
         self.agents[host] = {"pid": event.get("pid"), "version": event.get("version")}
         self.done_hosts.discard(host)
         if isinstance(event.get("host_facts"), dict):
             self.host_facts[host] = event["host_facts"]
-        if event.get("thread"):
-            self.say("thread_agent")
 
     def _on_attach(self, event: Mapping[str, Any], host: str) -> None:
         rank = self.rank(_number(event))
@@ -226,7 +240,7 @@ class RunState:
         rank.process = {"pid": event.get("pid"), "host": host}
         self.done_hosts.discard(host)
         if isinstance(event.get("world_size"), int):
-            self.about["world_size"] = max(self.about["world_size"], event["world_size"])
+            self.about["world_size"] = min(max(self.about["world_size"], event["world_size"]), STREAMS)
 
     def _on_fact(self, event: Mapping[str, Any], host: str) -> None:
         if event.get("rank") is None:

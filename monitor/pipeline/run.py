@@ -244,7 +244,8 @@ class LiveRun:
         events = []
         for event in batch.events:
             if event["kind"] == "run" and "alerts" in event:
-                self.addresses = [str(url) for url in event["alerts"] or ()]
+                given = event["alerts"]
+                self.addresses = [str(url) for url in given] if isinstance(given, list) else []
                 event = {key: value for key, value in event.items() if key != "alerts"}
                 if self._store is not None:
                     with contextlib.suppress(StoreError):
