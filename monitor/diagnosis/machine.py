@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .facts import facts_of
 from .robust import Values, mean
 from .steady import RECENT_S, WARMUP_STEPS
 from .window import Column, Rank, Table, Window
@@ -56,9 +57,14 @@ def others_cpu(window: Window) -> float:
 
 
 def own_cpu(rank: Rank) -> tuple[float, float]:
-    """Cores used by the rank's main process and by its workers; NaN if unknown."""
+    """Cores used by the rank's main process and by its loader workers; NaN if unknown.
+
+    Children of a process whose loaders have no workers are something else, and count as others.
+    """
     samples = training(rank)
-    return mean(values(samples, "main_cpu")), mean(values(samples, "workers_cpu"))
+    main, workers = mean(values(samples, "main_cpu")), mean(values(samples, "workers_cpu"))
+    loads = any(facts.get("num_workers") for facts in facts_of(rank, "loader"))
+    return main, workers if loads else 0.0
 
 
 def crowded(window: Window, rank: Rank) -> bool:

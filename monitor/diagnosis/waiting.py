@@ -31,6 +31,9 @@ HANDOVER_MS = 2.5
 #: at steps of 15 to 20 ms then reach a data share of 0.2 to 0.4, that is waits of up to 8 ms).
 CROWDED_HANDOVER_MS = 10.0
 
+#: Then this share must be lost (RULES.md: a data share of up to 0.4 is no fault on a busy machine).
+CROWDED_LOST_SHARE = 0.4
+
 #: What a hand-over costs at best: this much is never promised back.
 LEAST_HANDOVER_MS = 1.0
 
@@ -99,6 +102,10 @@ class Waits:
         """Share of wall time spent waiting for data at all, 0 to 1."""
         whole = float(self.wait_ms.sum() + self.other_ms.sum())
         return float(self.wait_ms.sum()) / whole if whole > 0 else 0.0
+
+    def lost_at_least(self, share: float) -> bool:
+        """Whether waits that could be hidden take this share of the time, or far more on a busy machine."""
+        return self.lost_share >= (CROWDED_LOST_SHARE if self.crowded else share)
 
     def saved_share(self, usual_ms: float | None = None) -> float:
         """Share of wall time that goes when every wait shrinks to what a hand-over costs at best.

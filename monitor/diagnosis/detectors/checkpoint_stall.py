@@ -14,9 +14,11 @@ from monitor.diagnosis.window import Rank, Window
 CODE = "checkpoint_stall"
 NEEDS = frozenset({"steps"})
 
-#: Share of wall time spent saving (own: what waiting for data is warned at, 10 to 15 %; a save of every
-#: epoch stays below).
-SHARE = 0.12
+#: Share of wall time spent saving: a fault from here on (own: TraceML's 20 % for waiting) …
+SHARE = 0.2
+
+#: … and advice from here on (own: about a tenth is a usual price for being able to go on).
+INFO_SHARE = 0.1
 
 #: Saving at this share of the time hurts nobody (own).
 TARGET_SHARE = 0.02
@@ -35,14 +37,15 @@ class Saving:
 def detect(window: Window) -> Finding | None:
     """Measured from one save to a later one, so that a single save at any time raises nothing."""
     found = [one for number in sorted(window.ranks) if (one := _saving(window.ranks[number]))]
-    costly = [one for one in found if one.share >= SHARE]
+    costly = [one for one in found if one.share >= INFO_SHARE]
     if not costly:
         return None
     one = max(costly, key=lambda each: each.share)
     every, place = _every(one), _location(window, one.rank)
     first, last = span(one.rank)
     return Finding(
-        CODE, "warning", "Saving checkpoints holds up training", "saves too often",
+        CODE, "warning" if one.share >= SHARE else "info",
+        "Saving checkpoints holds up training", "saves too often",
         {
             "checkpoint_share": round(one.share, 3), "saves": one.saves, "save_ms": round(one.save_ms, 1),
             "steps_per_save": round(one.rank.count / one.saves, 1),

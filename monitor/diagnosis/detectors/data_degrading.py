@@ -13,8 +13,8 @@ from monitor.diagnosis.window import Window
 CODE = "data_degrading"
 NEEDS = frozenset({"steps", "loader"})
 
-#: Share of wall time that the last quarter of the steps loses to waiting (TraceML warns at 10 %).
-LOST_SHARE = 0.1
+#: Share of wall time that the last quarter of the steps loses to waiting (gpuprof warns at 15 %).
+LOST_SHARE = 0.15
 
 
 def detect(window: Window) -> Finding | None:

@@ -76,7 +76,7 @@ def _basis(one: Waits) -> str:
 
 
 def _starves(one: Waits) -> bool:
-    return one.pattern == "steady" and one.lost_share >= LOST_SHARE
+    return one.pattern == "steady" and one.lost_at_least(LOST_SHARE)
 
 
 def _may_only_be_cold(window: Window, one: Waits) -> bool:

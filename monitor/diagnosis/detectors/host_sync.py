@@ -11,9 +11,9 @@ from monitor.diagnosis.window import Window
 CODE = "host_sync"
 NEEDS = frozenset({"steps", "other_stacks"})
 
-#: Share of wall time lost to it that counts (own: as for waiting, TraceML's 10 %; the zoo's healthy
+#: Share of wall time lost to it that counts (own: as for waiting, gpuprof's 15 %; the zoo's healthy
 #: printing of a loss in every step takes 0.6 %).
-LOST_SHARE = 0.1
+LOST_SHARE = 0.15
 
 
 def detect(window: Window) -> Finding | None:

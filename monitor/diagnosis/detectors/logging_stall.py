@@ -10,9 +10,9 @@ from monitor.diagnosis.window import Window
 CODE = "logging_stall"
 NEEDS = frozenset({"steps", "other_stacks"})
 
-#: Share of wall time lost to it that counts (own: as for waiting, TraceML's 10 %; the zoo's healthy
+#: Share of wall time lost to it that counts (own: as for waiting, gpuprof's 15 %; the zoo's healthy
 #: printing of a loss in every step takes 0.6 %).
-LOST_SHARE = 0.1
+LOST_SHARE = 0.15
 
 #: Logging this share of the time, when done in every step, should take no more (own).
 TARGET_SHARE = 0.02

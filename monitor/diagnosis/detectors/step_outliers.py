@@ -25,8 +25,10 @@ SEVERAL = 3
 RARE = 0.2
 STRETCH = 3
 
-#: Share of wall time they cost (own: as for waiting).
-LOST_SHARE = 0.1
+#: Share of wall time they cost (own: something done on purpose every 50 steps, such as drawing images,
+#: may take a tenth), or that garbage collection takes, which nobody does on purpose.
+LOST_SHARE = 0.2
+GC_SHARE = 0.15
 
 #: Steps that are compared with one another.
 NEIGHBOURS = 31
@@ -76,7 +78,7 @@ def _judge(window: Window, rank: Rank) -> Outliers | None:
         return None
     rows, excess = _outliers(part)
     collecting = _gc_share(part)
-    if collecting >= LOST_SHARE:
+    if collecting >= GC_SHARE:
         slow = rows | (np.nan_to_num(part.column("gc_ms")) > median(work_ms(part)))
         return Outliers(part, slow, excess, collecting, "garbage collection")
     lost = share(excess, part)

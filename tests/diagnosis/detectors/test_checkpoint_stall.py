@@ -8,17 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import event, every, rank, window
 
-from monitor.diagnosis.detectors.checkpoint_stall import SHARE, detect
+from monitor.diagnosis.detectors.checkpoint_stall import INFO_SHARE, SHARE, detect
 
 STEP_MS = 16.0
 
 
-@pytest.mark.parametrize(("factor", "speaks"), [(0.99, False), (1.01, True)])
-def test_it_speaks_from_its_threshold_on(factor: float, speaks: bool):
-    """Just below the share that counts it is silent, just above it speaks."""
-    share = SHARE * factor
-    saving = 10 * STEP_MS * share / (1 - share)
-    assert (detect(window(checkpoint=every(10, saving, 0.0))) is not None) == speaks
+@pytest.mark.parametrize(
+    ("share", "severity"),
+    [
+        (INFO_SHARE * 0.99, None),
+        (INFO_SHARE * 1.01, "info"),
+        (SHARE * 0.99, "info"),
+        (SHARE * 1.01, "warning"),
+    ],
+)
+def test_it_speaks_from_its_thresholds_on(share: float, severity: str | None):
+    """About a tenth is advice, a fifth a fault, less is fine."""
+    found = detect(window(checkpoint=every(10, 10 * STEP_MS * share / (1 - share), 0.0)))
+    assert (found.severity if found else None) == severity
 
 
 def test_saving_every_step_is_found():
@@ -55,8 +62,10 @@ def test_it_does_not_matter_when_it_looks(when: int):
 def test_scaling_time_changes_nothing(scale: float):
     """The rule is relative."""
     times = {"data": 2 * scale, "forward": 5 * scale, "backward": 8 * scale, "optimizer": scale}
-    assert detect(window(checkpoint=every(10, 30 * scale, 0.0), **times)) is not None
-    assert detect(window(checkpoint=every(10, 18 * scale, 0.0), **times)) is None
+    found = detect(window(checkpoint=every(10, 45 * scale, 0.0), **times))
+    assert found is not None
+    assert found.severity == "warning"
+    assert detect(window(checkpoint=every(10, 17 * scale, 0.0), **times)) is None
 
 
 def test_one_finding_for_all_ranks_alike():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import every, rank, samples, window
 
-from monitor.diagnosis.detectors.step_outliers import LOST_SHARE, SEVERAL, TIMES, detect
+from monitor.diagnosis.detectors.step_outliers import GC_SHARE, LOST_SHARE, SEVERAL, TIMES, detect
 
 #: Working time of a healthy step.
 WORK_MS = 14.0
@@ -46,7 +46,7 @@ def test_garbage_collection_is_named():
 @pytest.mark.parametrize(("factor", "speaks"), [(0.97, False), (1.03, True)])
 def test_collecting_in_every_step_is_told_too(factor: float, speaks: bool):
     """Its time is measured, so it needs no outlier to show."""
-    share = LOST_SHARE * factor
+    share = GC_SHARE * factor
     collecting = 16 * share / (1 - share)
     assert (detect(window(other=collecting, gc_ms=collecting)) is not None) == speaks
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import env, event, loader, rank, window
 
-from monitor.diagnosis.detectors.worker_respawn import LOST_SHARE, detect
+from monitor.diagnosis.detectors.worker_respawn import INFO_SHARE, LOST_SHARE, detect
 from monitor.diagnosis.window import Window
 
 EPOCH = 20
@@ -24,15 +24,28 @@ def respawning(start_ms: float, epochs: int = 10, scale: float = 1.0, **facts: o
     return window(rank(len(wait), data=wait, facts=known, epoch=epoch, **work))
 
 
-#: The start that loses exactly LOST_SHARE; what two workers' first batch takes is not lost.
+#: What is not lost: the time that the first batches of two living workers would take.
 FREE_MS = 2 * (BUSY_MS + 2)
-AT_MS = (FREE_MS + LOST_SHARE * ((EPOCH - 1) * (BUSY_MS + 2) + BUSY_MS)) / (1 - LOST_SHARE)
 
 
-@pytest.mark.parametrize(("start", "found"), [(AT_MS * 0.99, False), (AT_MS * 1.01, True)])
-def test_it_speaks_from_its_threshold_on(start: float, found: bool):
-    """Just below the share that counts it is silent, just above it speaks."""
-    assert (detect(respawning(start)) is not None) == found
+def at_ms(share: float) -> float:
+    """The wait at an epoch's start that loses exactly this share."""
+    return (FREE_MS + share * ((EPOCH - 1) * (BUSY_MS + 2) + BUSY_MS)) / (1 - share)
+
+
+@pytest.mark.parametrize(
+    ("start", "severity"),
+    [
+        (at_ms(INFO_SHARE * 0.99), None),
+        (at_ms(INFO_SHARE * 1.01), "info"),
+        (at_ms(LOST_SHARE * 0.99), "info"),
+        (at_ms(LOST_SHARE * 1.01), "warning"),
+    ],
+)
+def test_it_speaks_from_its_thresholds_on(start: float, severity: str | None):
+    """A tenth is advice, a fifth a fault, less is fine."""
+    found = detect(respawning(start))
+    assert (found.severity if found else None) == severity
 
 
 def test_it_says_what_to_change():
@@ -100,4 +113,4 @@ def test_the_time_to_start_processes_is_told_where_known():
 def test_scaling_time_changes_nothing(scale: float):
     """The rule is relative: a faster or slower machine finds the same."""
     assert detect(respawning(450.0, scale=scale)) is not None
-    assert detect(respawning(AT_MS * 0.98, scale=scale)) is None
+    assert detect(respawning(at_ms(INFO_SHARE) * 0.98, scale=scale)) is None
