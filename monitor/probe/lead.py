@@ -7,6 +7,7 @@ runs inside somebody else's loop, so it passes through here, where no exception 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
 from typing import Any
@@ -20,7 +21,7 @@ from monitor.probe.clock import DATA, EVAL, OTHER
 from monitor.probe.forward import Roots
 from monitor.probe.loader import Feeds
 from monitor.probe.patches import Patches
-from monitor.probe.recorder import BACKWARDS, OPT_STEPS, SKIPPED, Recorder
+from monitor.probe.recorder import BACKWARDS, ELEMENTS, OPT_STEPS, SAMPLES, SKIPPED, TOKENS, Recorder
 from monitor.probe.wrapping import Wraps
 
 #: Parts of a model whose forward pass is timed where the model itself is not called (see `follow`).
@@ -54,6 +55,8 @@ class Lead(Wraps):
     def begins(self, *, counts: bool = True, sums_loss: bool = False) -> None:
         """From now on the framework trains, in this thread, and says where steps end.
 
+        Batches that were fetched before are none that it trains on.
+
         Args:
             counts: batches are counted as they are fetched; False: the adapter calls `count`.
             sums_loss: the losses of one step's backward passes are shares of one loss.
@@ -62,6 +65,7 @@ class Lead(Wraps):
         recorder.gate[0] = get_ident()
         recorder.clock.begin()
         self._boundary.flush()
+        recorder.values[SAMPLES] = recorder.values[TOKENS] = recorder.values[ELEMENTS] = math.nan
         told.whole, told.phase, told.counts, told.sums_loss = _never, OTHER, counts, sums_loss
         recorder.clock.floor(OTHER)
 

@@ -63,8 +63,8 @@ class Seen:
 
 
 @contextlib.contextmanager
-def watching(folder: Path, *targets: Any) -> Iterator[Seen]:
-    """A probe around the block, attached to the targets as `monitor.attach` does it."""
+def watching(folder: Path, *targets: Any, healthy: bool = True) -> Iterator[Seen]:
+    """A probe around the block, attached to the targets as `monitor.attach` does it; it stays `healthy`."""
     folder.mkdir(parents=True, exist_ok=True)
     tape = TapeWriter(str(folder / "tape"), rank=0, world_size=1, local_rank=0)
     recorder = Recorder(tape, JournalWriter(str(folder / "journal")))
@@ -81,7 +81,7 @@ def watching(folder: Path, *targets: Any) -> Iterator[Seen]:
         rows = TapeReader(str(folder / "tape")).read(0, 100_000)
         seen.columns = {key: np.array(values) for key, values in rows.columns.items()}
         seen.events = JournalReader(str(folder / "journal")).read()
-    assert not seen.of("warn"), seen.of("warn")
+    assert not (healthy and seen.of("warn")), seen.of("warn")
 
 
 def weights(model: nn.Module) -> bytes:
