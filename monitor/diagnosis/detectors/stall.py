@@ -27,8 +27,8 @@ _ELSE = (
     "calls a timeout."
 )
 
-#: What the ranks that only wait are called (they are never the cause).
-_WAITING = "waits for another rank"
+#: What the agent calls a rank that only waits for another one (it is never the cause).
+_WAITING = "collective"
 
 
 def detect(window: Window) -> Finding | None:
@@ -41,7 +41,7 @@ def detect(window: Window) -> Finding | None:
     going = [stall for stall, over in ends if over is None]
     newest = going or [max((stall for stall, _ in ends), key=_began)]
     chosen = min(
-        newest, key=lambda stall: (stall.get("cause") == _WAITING, _began(stall), stall.get("rank", 0))
+        newest, key=lambda stall: (stall.get("cause_code") == _WAITING, _began(stall), stall.get("rank", 0))
     )
     over_at_s = None if going else max(over for stall, over in ends if over is not None and stall is chosen)
     return _finding(window, chosen, going or [chosen], over_at_s)
@@ -59,6 +59,8 @@ def _finding(
         "usual_step_ms": stall.get("usual_step_ms"),
         "threshold_s": stall.get("threshold_s"),
         "what": stall.get("cause"),
+        "function": stall.get("function"),
+        "waits_for_ranks": ", ".join(map(str, stall.get("waits_for") or ())) or None,
     }
     step = stall.get("step")
     return Finding(

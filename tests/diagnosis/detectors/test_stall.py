@@ -67,9 +67,15 @@ def test_repeated_words_on_one_stall_are_one_stall():
 
 def test_the_rank_that_waits_is_not_blamed():
     """Rank 0 waits in a collective for rank 1, which hangs elsewhere: rank 1 is the cause."""
-    waiting = stall(rank=0, phase="comm", since_s=13.0, cause="waits for another rank")
+    waiting = stall(rank=0, phase="comm", since_s=13.0, cause_code="collective")
     one = found(waiting, stall(rank=1, phase="other"))
     assert (one.ranks, one.evidence["phase"]) == ((1, 0), "other")
+
+
+def test_the_missing_ranks_are_named():
+    """A rank that waits, with nobody else stalled, says for whom it waits."""
+    one = found(stall(phase="backward", cause_code="collective", waits_for=[1, 3]))
+    assert (one.evidence["waits_for_ranks"], "which one is missing" in one.advice) == ("1, 3", True)
 
 
 def test_advice_fits_the_phase():
