@@ -15,6 +15,8 @@ from monitor.agent import exits, proc
 from monitor.agent.batcher import Batcher
 from monitor.agent.follow import Followed, Follower
 from monitor.agent.sampling import Sampling
+from monitor.agent.stalls import Stalls
+from monitor.agent.unclaimed import Unclaimed
 from monitor.agent.watchdog import Watchdog, end_event, unheard_event
 from monitor.batch import Batch, Sink
 
@@ -53,6 +55,7 @@ class Agent:
         run: which run.
         sink: takes the batches; where it has a `dropped` count, growth is told in an event.
         sample_s: seconds between samples of host and GPU.
+        stall_after_s: seconds without a step that count as a stall; None adapts to the run.
         gate: entered before the agent ends: while it is held, no rank may join. A rank that joins
             leaves a file `pending-PID` in the spool while it holds it, before it makes its tape.
 
@@ -68,6 +71,7 @@ class Agent:
         sink: Sink,
         *,
         sample_s: float = 1.0,
+        stall_after_s: float | None = None,
         gate: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         self._spool = spool
@@ -77,6 +81,8 @@ class Agent:
         self._follower = Follower(spool, run.base_ns)
         self._watchdog = Watchdog(spool)
         self._sampling = Sampling(run.host, sample_s)
+        self._stalls = Stalls(self._sampling.children_of, stall_after_s)
+        self._unclaimed = Unclaimed()
         self._batcher = Batcher(run.id, run.host)
         self._facts: dict[str, Any] = {}
         self._batched_s = self._busy_s = time.monotonic()
@@ -91,7 +97,7 @@ class Agent:
         self._sampling.start()
         self._hand_on()
         while not (self._stopped or self._may_end()):
-            self._watchdog.wait(POLL_S)
+            self._sleep()
             self.tick()
         self.tick()
         if not self._stopped:
@@ -118,14 +124,22 @@ class Agent:
         if urgent or time.monotonic() - self._batched_s >= BATCH_S:
             self._hand_on()
 
+    def _sleep(self) -> None:
+        began_s = time.monotonic()
+        self._watchdog.wait(POLL_S)
+        self._stalls.late(time.monotonic() - began_s - POLL_S)
+
     def _follow(self, tape: Followed) -> bool:
         """Read one rank. Returns whether something cannot wait."""
         # Asked before reading: what the process wrote before it died is then certainly read.
         gone = self._watchdog.gone(tape, self._sampling.oom_killed_lately)
         self._read(tape)
-        how = self._watchdog.how(tape) if gone else None
+        if not gone:
+            return self._look_into(tape)
+        how = self._watchdog.how(tape)
         if how is None:
             return False
+        self._tell(self._stalls.forget(tape) + self._unclaimed.forget(tape))
         oom_kill = self._watchdog.forget(tape)
         children = self._sampling.children_of(tape.rank)
         self._batcher.event({"t_s": self._now_s(), **end_event(tape, how, oom_kill, children)})
@@ -133,11 +147,25 @@ class Agent:
         tape.ended = True
         return True
 
+    def _look_into(self, tape: Followed) -> bool:
+        """What only a look from outside can tell of a rank that lives. Returns whether it is urgent."""
+        stalls = self._stalls.check(tape)
+        self._tell(stalls + self._unclaimed.look(tape))
+        return bool(stalls)
+
+    def _tell(self, events: list[dict[str, Any]]) -> None:
+        for event in events:
+            if (since_ns := event.pop("since_ns", None)) is not None:
+                event["since_s"] = self._follower.seconds(since_ns)
+            self._batcher.event({"t_s": self._now_s(), **event})
+
     def _read(self, tape: Followed) -> None:
         while True:
             blocks, events = self._follower.poll(tape)
             for block in blocks:
                 self._batcher.block(block)
+                self._stalls.saw(tape, block)
+                self._unclaimed.saw(tape, block)
             for event in events:
                 self._batcher.event(event)
             if not (blocks or events):

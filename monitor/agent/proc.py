@@ -20,7 +20,7 @@ class Stat:
 
     Attributes:
         state: R, S, D, T, Z …
-        cpu_s: user and system time of all its threads.
+        cpu_s: user and system time, of all threads where a process was asked for.
         start_ticks: with the pid, names this process and no later one.
         rss_bytes: resident memory.
         blkio_ticks: time the main thread waited for block devices; counted only where the kernel's
@@ -56,9 +56,9 @@ def read(path: str) -> bytes | None:
         os.close(fd)
 
 
-def stat(pid: int) -> Stat | None:
-    """One process; None when it is gone or there is no /proc."""
-    raw = read(f"/proc/{pid}/stat")
+def stat(pid: int, *, thread: int | None = None) -> Stat | None:
+    """One process, or one of its threads; None when it is gone or there is no /proc."""
+    raw = read(f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat")
     if raw is None:
         return None
     # The name may hold spaces and brackets: fields are counted behind its last bracket.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from monitor.agent import proc
 from monitor.agent.loop import Agent, Run
 from monitor.batch import Batch
 
@@ -95,6 +98,9 @@ def train(spool: Path) -> Iterator[Callable[..., Trainer]]:
 
     yield start
     for trainer in started:
+        # A hung loader worker outlives its trainer and holds the pipe that is read below.
+        for pid in proc.descendants(trainer.pid):
+            os.kill(pid, signal.SIGKILL)
         trainer.kill()
         trainer.communicate()
 

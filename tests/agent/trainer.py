@@ -16,6 +16,8 @@ import sys
 import time
 from typing import Any
 
+import hangs
+
 from monitor.schema import PHASES, TAPE_METRICS
 from monitor.tape import layout
 from monitor.tape.writer import JournalWriter, TapeWriter
@@ -78,6 +80,11 @@ def end(tape: TapeWriter, journal: JournalWriter, how: str) -> int:
         return 1
     elif word == "vanish":
         os._exit(int(rest))
+    elif word == "hang":
+        hangs.HANGS[rest]()
+    elif word == "slow":
+        slow(tape, rest)
+        return end(tape, journal, "exit 0")
     elif word == "detach":
         event(journal, "end", code=0, reason="detached")
         tape.close()
@@ -88,6 +95,21 @@ def end(tape: TapeWriter, journal: JournalWriter, how: str) -> int:
             time.sleep(0.01)
         return end(tape, journal, "exit 0")
     return 0
+
+
+def slow(tape: TapeWriter, how: str) -> None:
+    """Go on for two seconds without a step: from phase to phase, or inside one."""
+    phase, moving = how.split()
+    enter(tape, phase)
+    until = time.monotonic() + 2.0
+    while time.monotonic() < until:
+        time.sleep(0.02)
+        if moving == "moving":
+            enter(tape, phase)
+    one_step(tape, 0, {})
+    for step in range(100):
+        time.sleep(0.01)
+        one_step(tape, step, {})
 
 
 def wait_for_line() -> None:

@@ -1,0 +1,181 @@
+"""Stacks of another Python process, taken from outside by py-spy: also while its interpreter is frozen.
+
+`py-spy dump --nonblocking` neither pauses nor signals the process; it takes 12 to 80 ms.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: A dump that takes longer is given up; the processes of one stall are dumped side by side.
+DUMP_S = 5.0
+#: Kept of one process at most.
+MAX_THREADS = 64
+MAX_FRAMES = 40
+
+_OURS = str(Path(__file__).parents[1]) + os.sep
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d(?:\.\d+)?/|^<frozen")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One call: the file as Python knows it, the line that runs, the function."""
+
+    file: str
+    line: int
+    func: str
+
+    @property
+    def foreign(self) -> bool:
+        """Of the standard library, an installed package, or ourselves: not the user's own code."""
+        return bool(_INSTALLED.search(self.file)) or self.file.startswith(_OURS)
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One Python thread. `frames` run from the innermost to the outermost."""
+
+    name: str
+    native_id: int
+    active: bool
+    holds_lock: bool
+    frames: tuple[Frame, ...]
+
+    @property
+    def own(self) -> Frame | None:
+        """The innermost frame of the user's own code; None where there is none."""
+        return next((frame for frame in self.frames if not frame.foreign), None)
+
+    def passes(self, *parts: str) -> bool:
+        """Whether a frame's file contains one of these."""
+        return any(part in frame.file for frame in self.frames for part in parts)
+
+    def plain(self) -> dict[str, Any]:
+        """As it stands in an event."""
+        frames = [{"file": f.file, "line": f.line, "func": f.func} for f in self.frames]
+        return {"name": self.name, "frames": frames}
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """The threads of one process, the main one first; none, and `why`, where they are not to be had."""
+
+    pid: int
+    threads: tuple[Thread, ...] = ()
+    why: str | None = None
+
+    @property
+    def main(self) -> Thread | None:
+        """The main thread."""
+        return next((thread for thread in self.threads if thread.native_id == self.pid), None)
+
+
+class Dump:
+    """A dump that runs in a process of its own, until `result` is asked for."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._began_s = time.monotonic()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._why = "py-spy is not installed"
+        program = find_program()
+        if program is None:
+            return
+        command = [program, "dump", "--nonblocking", "--json", "-p", str(pid)]
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+        except OSError as error:
+            self._why = f"py-spy does not start: {error}"
+
+    def done(self) -> bool:
+        """Whether `result` would not wait. An overdue dump is done."""
+        overdue = time.monotonic() - self._began_s > DUMP_S
+        return self._process is None or overdue or self._process.poll() is not None
+
+    def result(self) -> Stacks:
+        """The stacks, or why there are none."""
+        if self._process is None:
+            return Stacks(self._pid, why=self._why)
+        left_s = max(0.01, DUMP_S - (time.monotonic() - self._began_s))
+        try:
+            out, err = self._process.communicate(timeout=left_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+            return Stacks(self._pid, why=f"py-spy took longer than {DUMP_S:g} s")
+        if self._process.returncode:
+            return Stacks(self._pid, why=_reason(err.decode(errors="replace")))
+        return parse(self._pid, out)
+
+    def drop(self) -> None:
+        """Give it up."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+
+
+def take(pids: Iterable[int]) -> list[Stacks]:
+    """Stacks of several processes, side by side. Waits DUMP_S at most."""
+    return [dump.result() for dump in [Dump(pid) for pid in pids]]
+
+
+def parse(pid: int, text: bytes | str) -> Stacks:
+    """Stacks from what py-spy prints."""
+    try:
+        threads = [_thread(found) for found in json.loads(text)][:MAX_THREADS]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return Stacks(pid, why="py-spy said something else than expected")
+    return Stacks(pid, tuple(sorted(threads, key=lambda thread: thread.native_id != pid)))
+
+
+def short(file: str, folder: str | None) -> str:
+    """A path relative to the process's working folder where it lies below it."""
+    if folder and file.startswith(folder.rstrip("/") + "/"):
+        return file[len(folder.rstrip("/")) + 1 :]
+    return file
+
+
+def working_folder(pid: int) -> str | None:
+    """Where a process works; None when it is gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return None
+
+
+def find_program() -> str | None:
+    """py-spy beside this Python, else on PATH."""
+    beside = Path(sys.executable).with_name("py-spy")
+    return str(beside) if beside.exists() else shutil.which("py-spy")
+
+
+def _thread(found: dict[str, Any]) -> Thread:
+    frames = tuple(
+        Frame(str(frame["filename"]), int(frame["line"] or 0), str(frame["name"]))
+        for frame in found["frames"][:MAX_FRAMES]
+    )
+    return Thread(
+        name=str(found.get("thread_name") or ""),
+        native_id=int(found.get("os_thread_id") or 0),
+        active=bool(found.get("active")),
+        holds_lock=bool(found.get("owns_gil")),
+        frames=frames,
+    )
+
+
+def _reason(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.partition(": ")[2] for line in lines if line[:1].isdigit()]
+    first = lines[0].removeprefix("Error: ") if lines else "py-spy failed"
+    return f"{first} ({causes[0]})"[:300] if causes else first[:300]

@@ -1,0 +1,101 @@
+"""What keeps a rank from its next step, from made-up scenes; the real ones are in test_stalls."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from monitor.agent import causes
+from monitor.agent.causes import Scene, Seen, find
+from monitor.agent.stacks import Frame, Stacks, Thread
+
+LIB = "/usr/lib/python3.11/"
+SITE = LIB + "site-packages/"
+
+EVENT = (LIB + "threading.py",)
+NEXT = (LIB + "queue.py", SITE + "torch/utils/data/dataloader.py")
+ENGINE = (SITE + "torch/autograd/graph.py",)
+COLLECTIVE = (SITE + "torch/distributed/distributed_c10d.py",)
+IDLE = (
+    LIB + "multiprocessing/connection.py",
+    LIB + "multiprocessing/queues.py",
+    SITE + "torch/utils/data/_utils/worker.py",
+)
+USER = ("/me/data.py", SITE + "torch/utils/data/_utils/worker.py")
+
+
+def seen(
+    files: tuple[str, ...], state: str = "S", *, holds: bool = False, syscall: str = "", pid: int = 1
+) -> Seen:
+    """A process whose main thread has these files on its stack, innermost first."""
+    frames = tuple(Frame(file, 7, "f") for file in files)
+    return Seen(Stacks(pid, (Thread("MainThread", pid, state == "R", holds, frames),)), state, syscall)
+
+
+def trainer(*files: str, **more: object) -> Seen:
+    return seen((*files, "/me/train.py"), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scene", "code", "file"),
+    [
+        (Scene("forward", trainer(state="T")), "stopped", "/me/train.py"),
+        (Scene("data", trainer(*NEXT), (seen(USER),)), "worker_hung", "/me/data.py"),
+        (Scene("data", trainer(*NEXT), (seen(USER), seen(IDLE))), "worker_hung", "/me/data.py"),
+        (Scene("data", trainer(*NEXT), (seen(IDLE),)), "workers_idle", "/me/train.py"),
+        (Scene("data", trainer(*NEXT), (seen(USER, "T"),)), "worker_stopped", "/me/train.py"),
+        (Scene("data", trainer(*NEXT), (), workers_gone=1), "worker_gone", "/me/train.py"),
+        (Scene("data", trainer("/me/data.py", *NEXT[1:])), "loader", "/me/data.py"),
+        (Scene("backward", trainer(*ENGINE), ranks=2), "collective", "/me/train.py"),
+        (Scene("comm", trainer(*COLLECTIVE), ranks=2), "collective", "/me/train.py"),
+        (Scene("backward", trainer(*ENGINE), ranks=1), "waits", "/me/train.py"),
+        (Scene("backward", trainer(*ENGINE, state="R"), ranks=2), "busy", "/me/train.py"),
+        (Scene("other", trainer(holds=True)), "frozen", "/me/train.py"),
+        (Scene("other", trainer(LIB + "socket.py")), "socket", "/me/train.py"),
+        (Scene("backward", trainer(*EVENT)), "lock", "/me/train.py"),
+        (Scene("checkpoint", trainer(state="D")), "disk", "/me/train.py"),
+        (Scene("other", trainer(state="R", holds=True)), "busy", "/me/train.py"),
+        (Scene("other", seen((LIB + "x.py",))), "waits", LIB + "x.py"),
+    ],
+)
+def test_causes(scene: Scene, code: str, file: str) -> None:
+    """Each scene has one cause, and the line to look at is the user's where there is one."""
+    found = find(scene)
+    assert found.place is not None
+    assert (found.code, found.place.file) == (code, file)
+
+
+def test_several_workers_at_one_lock() -> None:
+    """All of them waiting for a lock is a deadlock between them, not one that hangs."""
+    lock = ("/me/data.py", LIB + "multiprocessing/synchronize.py")[::-1]
+    scene = Scene("data", trainer(*NEXT), (seen(lock), seen(lock)))
+    assert find(scene).code == "workers_locked"
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="system calls are named for x86-64 here")
+def test_native_waits_are_told_by_the_system_call() -> None:
+    """Where no frame of Python says what is waited for, the kernel does: recvfrom, futex."""
+    assert find(Scene("other", trainer(syscall="45"))).code == "socket"
+    assert find(Scene("other", trainer(syscall="202"))).code == "lock"
+
+
+def test_without_a_stack_that_is_said() -> None:
+    """No permission, no stack: the cause is unknown, and why stands there."""
+    found = find(Scene("data", Seen(Stacks(1, why="Permission denied"))))
+    assert (found.code, found.place) == ("unknown", None)
+    assert "Permission denied" in found.text
+
+
+def test_a_compiler_at_work_is_known() -> None:
+    """Compiling is told from running what was compiled."""
+    at_work = trainer(LIB + "subprocess.py", SITE + "torch/_inductor/async_compile.py").stacks
+    running = trainer(SITE + "torch/_dynamo/eval_frame.py").stacks
+    assert (causes.compiling(at_work), causes.compiling(running)) == (True, False)
+
+
+def test_looking_at_this_process() -> None:
+    """State and stacks of a real one; one that is gone has neither."""
+    here, gone = causes.look([os.getpid(), 2**22 + 1])
+    assert here.state in ("R", "S")
+    assert (gone.state, gone.stacks.threads) == ("", ())

@@ -1,0 +1,179 @@
+"""Stacks of real processes, from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.agent import stacks
+from monitor.agent.stacks import Dump, Frame, Stacks, Thread, parse, short, take
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def hang(tmp_path: Path) -> Iterator[Callable[[str], Any]]:
+    """`hang(name)` starts a process that hangs in that way."""
+    if stacks.find_program() is None:
+        pytest.skip("needs py-spy")
+    started: list[subprocess.Popen[str]] = []
+
+    def start(name: str) -> subprocess.Popen[str]:
+        script = f"import threading, hangs; print(1, flush=True); hangs.HANGS[{name!r}]()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", script], cwd=HERE, stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stdout is not None
+        process.stdout.readline()
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def settled(pid: int, func: str) -> Stacks:
+    """Stacks once the main thread is inside `func`."""
+    limit = time.monotonic() + 10
+    while time.monotonic() < limit:
+        (found,) = take([pid])
+        if found.main and found.main.own and found.main.own.func == func:
+            return found
+    raise AssertionError(f"never in {func}")
+
+
+@pytest.mark.parametrize("name", ["event", "reading", "frozen", "bare_lock"])
+def test_the_user_s_innermost_line_is_found(hang: Callable[[str], Any], name: str) -> None:
+    """Whatever the thread waits in, and also while the interpreter is frozen: file, line, function."""
+    found = settled(hang(name).pid, name)
+    assert found.main is not None
+    assert found.main.own is not None
+    text = (HERE / "hangs.py").read_text().splitlines()[found.main.own.line - 1]
+    assert found.main.own.file.endswith("hangs.py")
+    assert "(" in text
+    assert found.main.holds_lock == (name == "frozen")
+
+
+def test_a_stopped_process_has_stacks_too(hang: Callable[[str], Any]) -> None:
+    """SIGSTOP holds the process, not the look at it; and the look changes nothing."""
+    process = hang("sleeping")
+    settled(process.pid, "sleeping")
+    process.send_signal(signal.SIGSTOP)
+    (found,) = take([process.pid])
+    process.send_signal(signal.SIGCONT)
+    assert found.main is not None
+    assert process.poll() is None
+
+
+def test_several_at_once(hang: Callable[[str], Any]) -> None:
+    """Each of several processes answers for itself, in the order asked."""
+    pids = [hang("event").pid, hang("sleeping").pid]
+    assert [found.pid for found in take(pids)] == pids
+
+
+def test_no_process_is_a_reason() -> None:
+    """Nobody there: no threads, and the reason in one line."""
+    if stacks.find_program() is None:
+        pytest.skip("needs py-spy")
+    (found,) = take([2**22 + 1])
+    assert found.threads == ()
+    assert found.why is not None
+    assert "\n" not in found.why
+
+
+def test_what_is_no_python_is_a_reason() -> None:
+    """A process without an interpreter: likewise."""
+    if stacks.find_program() is None:
+        pytest.skip("needs py-spy")
+    with subprocess.Popen(["sleep", "60"]) as process:
+        (found,) = take([process.pid])
+        process.kill()
+    assert (found.main, bool(found.why)) == (None, True)
+
+
+def test_without_py_spy_that_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not installed, or not to be started."""
+    monkeypatch.setattr(stacks, "find_program", lambda: None)
+    assert take([os.getpid()])[0].why == "py-spy is not installed"
+    monkeypatch.setattr(stacks, "find_program", lambda: "/nowhere/py-spy")
+    assert "does not start" in (take([os.getpid()])[0].why or "")
+
+
+def test_a_dump_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is killed after its time, and that is the reason."""
+    program = tmp_path / "py-spy"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(stacks, "find_program", lambda: str(program))
+    monkeypatch.setattr(stacks, "DUMP_S", 0.1)
+    dump = Dump(os.getpid())
+    assert dump.result().why == "py-spy took longer than 0.1 s"
+    assert dump.done()
+
+
+def test_a_dump_may_be_dropped(hang: Callable[[str], Any]) -> None:
+    """Nobody need wait for it."""
+    dump = Dump(hang("event").pid)
+    dump.drop()
+    assert dump.done()
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.binary(max_size=50) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_any_answer_is_survived(text: bytes) -> None:
+    """What is not a list of threads is no stack, and raises nothing."""
+    found = parse(7, text)
+    assert found.threads == () or found.why is None
+
+
+@pytest.mark.parametrize(
+    ("file", "foreign"),
+    [
+        ("/home/me/train.py", False),
+        ("train.py", False),
+        ("<string>", False),
+        ("<frozen runpy>", True),
+        ("/usr/lib/python3.11/threading.py", True),
+        ("/home/me/.venv/lib/python3.12/site-packages/torch/nn/modules/module.py", True),
+        ("/usr/lib/python3/dist-packages/numpy/core.py", True),
+        (stacks.__file__, True),
+    ],
+)
+def test_whose_code_it_is(file: str, foreign: bool) -> None:
+    """Standard library, installed packages and we ourselves are not the user's."""
+    assert Frame(file, 1, "f").foreign == foreign
+
+
+def test_paths_are_shown_from_the_working_folder() -> None:
+    """Below it they are relative, elsewhere as they are."""
+    assert short("/work/me/src/train.py", "/work/me") == "src/train.py"
+    assert short("/work/meadow/train.py", "/work/me") == "/work/meadow/train.py"
+    assert short("train.py", None) == "train.py"
+    assert stacks.working_folder(os.getpid()) == os.getcwd()
+    assert stacks.working_folder(2**22 + 1) is None
+
+
+def test_the_main_thread_comes_first() -> None:
+    """Whatever order they were found in."""
+    found = parse(5, json.dumps([{"os_thread_id": 9, "frames": []}, {"os_thread_id": 5, "frames": []}]))
+    assert [thread.native_id for thread in found.threads] == [5, 9]
+    assert found.main == Thread("", 5, False, False, ())
