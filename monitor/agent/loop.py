@@ -104,6 +104,7 @@ class Agent:
             self._event("run_end")
         self._hand_on()
         self._sampling.stop()
+        self._unclaimed.close()
         self._follower.close()
 
     def stop(self) -> None:

@@ -93,6 +93,12 @@ class Unclaimed:
             looked.dump.drop()
         return [self._event(tape, looked)] if looked.total > looked.told_total else []
 
+    def close(self) -> None:
+        """Give up what is still being taken."""
+        for looked in self._looked.values():
+            if looked.dump is not None:
+                looked.dump.drop()
+
     def _of(self, tape: Followed) -> _Looked:
         return self._looked.setdefault(str(tape.path), _Looked())
 
