@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 _MISSING = object()
@@ -72,15 +73,40 @@ def unseen_by_compiler(function: Function) -> Function:
     Without this the compiler takes a hook that stands between two of torch's own frames for the user's
     code: it compiles it, and the hook then measures nothing. Does not import torch's compiler.
     """
+    _pass_over(function.__code__, within=False)
+    return function
+
+
+def hide_from_compiler(*packages: str) -> None:
+    """Have torch.compile leave alone whatever functions these packages have, and all that those call.
+
+    For what is called by our hooks. Those that call the user's code in turn are `unseen_by_compiler`.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith(packages):
+            for value in list(vars(module).values()):
+                parts = list(vars(value).values()) if isinstance(value, type) else [value]
+                for part in parts:
+                    code = getattr(part, "__code__", None)
+                    if isinstance(code, CodeType) and getattr(part, "__module__", None) == name:
+                        _pass_over_all(code)
+
+
+def _pass_over_all(code: CodeType) -> None:
+    _pass_over(code, within=True)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _pass_over_all(constant)
+
+
+def _pass_over(code: CodeType, within: bool) -> None:
     try:
         from torch._C._dynamo import eval_frame
     except ImportError:
-        return function
-    code = function.__code__
+        return
     if hasattr(eval_frame, "skip_code"):  # until torch 2.6
         eval_frame.skip_code(code)
     elif hasattr(eval_frame, "set_code_exec_strategy"):
         action = eval_frame._FrameAction
-        skip = eval_frame._FrameExecStrategy(action.SKIP, action.DEFAULT)
-        eval_frame.set_code_exec_strategy(code, skip)
-    return function
+        strategy = eval_frame._FrameExecStrategy(action.SKIP, action.SKIP if within else action.DEFAULT)
+        eval_frame.set_code_exec_strategy(code, strategy)

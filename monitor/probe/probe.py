@@ -18,7 +18,7 @@ from monitor.probe.clock import OTHER
 from monitor.probe.forward import Roots
 from monitor.probe.lead import Lead
 from monitor.probe.loader import Feeds, watch_construction
-from monitor.probe.patches import Patches
+from monitor.probe.patches import Patches, hide_from_compiler
 from monitor.probe.place import foreign, short, user_frame
 from monitor.probe.recorder import BACKWARDS, OPT_STEPS, Recorder
 from monitor.probe.training import Depth, install_backward, install_gc, install_optimizer, install_saving
@@ -59,6 +59,7 @@ class Probe:
 
     def _install(self, modules: Iterable[nn.Module]) -> None:
         recorder, patches = self.recorder, self.patches
+        hide_from_compiler("monitor.probe", "monitor.tape", "monitor.batch")
         try:
             self.roots.install(patches, modules)
             watch_construction(patches)

@@ -24,7 +24,7 @@ from monitor.probe.adapters.plain import Boundary
 from monitor.probe.amp import Amp
 from monitor.probe.clock import BACKWARD, CHECKPOINT, OPTIMIZER
 from monitor.probe.forward import Roots
-from monitor.probe.patches import Patches, unseen_by_compiler
+from monitor.probe.patches import Patches
 from monitor.probe.place import location, user_frame
 from monitor.probe.recorder import BACKWARDS, GC, LOSS, OPT_STEPS, Recorder
 
@@ -128,12 +128,13 @@ def install_optimizer(
     """Hook every optimizer's step; what runs inside one (a parent's, a wrapped optimizer's) is part of it."""
     clock, gate, values, adopt = recorder.clock, recorder.gate, recorder.values, recorder.adopt
     push, pop, on_optimizer, known = clock.push, clock.pop, boundary.optimizer, _Known(recorder, roots)
+    compiling = torch.compiler.is_compiling
     seen = known.seen
     running, opened, nested, first = 0, 0, 0, True
 
     def before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal running, opened, nested, first
-        if get_ident() != gate[0] and not adopt():
+        if compiling() or (get_ident() != gate[0] and not adopt()):
             return
         if first:
             first = False
@@ -148,7 +149,7 @@ def install_optimizer(
 
     def after(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal running, nested
-        if running != id(optimizer) or get_ident() != gate[0]:
+        if compiling() or running != id(optimizer) or get_ident() != gate[0]:
             return
         if nested:
             nested -= 1
@@ -166,8 +167,8 @@ def install_optimizer(
         except Exception as error:  # noqa: BLE001 - the training must not notice
             recorder.fail(error)
 
-    patches.on_undo(register_optimizer_step_pre_hook(unseen_by_compiler(before)).remove)
-    patches.on_undo(register_optimizer_step_post_hook(unseen_by_compiler(after)).remove)
+    patches.on_undo(register_optimizer_step_pre_hook(before).remove)
+    patches.on_undo(register_optimizer_step_post_hook(after).remove)
 
 
 def _inside_another() -> bool:
