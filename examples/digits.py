@@ -96,7 +96,7 @@ def train(seconds: float, workers: int) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
     session = monitor.attach(model, name="digits")
-    print(f"\n    Dashboard: {session.url}\n", flush=True)
+    print(f"\n    Dashboard: {session.url or 'none (MONITOR_DASHBOARD is off)'}\n", flush=True)
 
     epoch = 0
     while not stop:
@@ -110,8 +110,8 @@ def train(seconds: float, workers: int) -> None:
                 break
         print(f"epoch {epoch}: test accuracy {accuracy(model, test_loader):.3f}", flush=True)
 
-    summarise(session.report())
     session.detach()
+    summarise(session.report())
 
 
 @torch.no_grad()
@@ -128,11 +128,13 @@ def accuracy(model: nn.Module, loader: DataLoader[Any]) -> float:
 
 def summarise(report: dict[str, Any]) -> None:
     """What the monitor found, in a few lines."""
+    if not report:
+        return
     print(f"\n{report['steps']} steps, {report['throughput']['steps_per_s'] or 0:.1f} a second")
     for finding in report["findings"]:
-        gain = finding["gain"]
-        promise = f" (up to {gain['speedup']:.2f} times the speed)" if gain else ""
-        print(f"{finding['severity']}: {finding['title']}. {finding['advice']}{promise}")
+        print(f"{finding['severity']}: {finding['title']} ({finding['cause']})\n    {finding['advice']}")
+        if finding["snippet"]:
+            print(f"    {finding['snippet']}")
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "live": "schema batch store diagnosis",
     "report": "schema store diagnosis",
     "runs": "schema store report state",
+    "compare": "schema store report runs",
     "pipeline": "schema batch store diagnosis alerts live report runs",
     "launcher": "options state",
     # the command `agent` runs as a thread where no process may be started
@@ -52,7 +53,7 @@ FOREIGN = {
     "wsproto": "monitor.web",
     "sqlite3": "monitor.store",
     "apprise": "monitor.alerts",
-    "numpy": "monitor.store monitor.diagnosis monitor.live monitor.pipeline monitor.report",
+    "numpy": "monitor.store monitor.diagnosis monitor.live monitor.pipeline monitor.report monitor.compare",
     "lightning": "monitor.probe.adapters",
     "pytorch_lightning": "monitor.probe.adapters",
     "transformers": "monitor.probe.adapters",

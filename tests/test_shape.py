@@ -21,15 +21,16 @@ HEAVY |= {"pynvml", "sqlite3", "asyncio", "multiprocessing"}
 
 def test_monitor_imports_nothing_heavy():
     """`import monitor` is quick, and loads no torch, web server, numpy or client library."""
-    code = (
-        "import time, sys; t = time.perf_counter(); import monitor; t = time.perf_counter() - t;"
-        f"print(t * 1e3, *({HEAVY} & set(sys.modules)))"
-    )
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(3)]
-    assert [run.stderr for run in runs] == [""] * 3
-    outputs = [run.stdout.split() for run in runs]
-    assert [output[1:] for output in outputs] == [[]] * 3
-    assert min(float(output[0]) for output in outputs) <= MAX_IMPORT_MS
+    code = f"import monitor, sys; print(*({HEAVY} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("\n", "")
+
+
+def test_monitor_is_imported_in_a_moment():
+    """`import monitor` takes at most 50 ms (of CPU time, since the machine may be busy; best of five)."""
+    code = "import time; t = time.process_time(); import monitor; print((time.process_time() - t) * 1e3)"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(5)]
+    assert min(float(run.stdout) for run in runs) <= MAX_IMPORT_MS
 
 
 def test_few_public_names():
