@@ -1,6 +1,6 @@
 """One file per framework: where a step ends, what is evaluation, which modules are trained.
 
-An adapter has `NAME`, `PACKAGE` (its import name), `MIN_VERSION`, `matches(target)` (by class names
+An adapter has `NAME`, `PACKAGES` (their import names), `MIN_VERSION`, `matches(target)` (by class names
 alone, so that nothing is imported that the user has not), `modules(target)` and `install(target,
 lead)`. A new one is one file here; it is found by itself.
 """
@@ -23,7 +23,7 @@ class Adapter(Protocol):
     """What a module of this package has, apart from `plain`."""
 
     NAME: str
-    PACKAGE: str
+    PACKAGES: tuple[str, ...]
     MIN_VERSION: tuple[int, ...]
 
     def matches(self, target: Any) -> bool:
@@ -45,7 +45,7 @@ def find(target: Any) -> Adapter:
     known = adapters()
     for adapter in known:
         if adapter.matches(target):
-            _recent(adapter)
+            _recent(adapter, target)
             return adapter
     kind = type(target)
     raise TypeError(
@@ -73,12 +73,14 @@ def descends(target: Any, name: str, *packages: str) -> bool:
     )
 
 
-def _recent(adapter: Adapter) -> None:
-    version = str(getattr(sys.modules.get(adapter.PACKAGE), "__version__", ""))
+def _recent(adapter: Adapter, target: Any) -> None:
+    tops = [base.__module__.partition(".")[0] for base in type(target).__mro__]
+    package = next(top for top in tops if top in adapter.PACKAGES)
+    version = str(getattr(sys.modules.get(package), "__version__", ""))
     numbers = tuple(int(part) for part in re.findall(r"\d+", version.split("+")[0])[:3])
     if numbers and numbers < adapter.MIN_VERSION:
         needed = ".".join(map(str, adapter.MIN_VERSION))
         raise TypeError(
-            f"{adapter.PACKAGE} {version} is too old for attach(): {adapter.NAME} needs {needed} or newer. "
-            f"Update it (pip install -U {adapter.PACKAGE}), or use the plain form, monitor.attach(model)"
+            f"{package} {version} is too old for attach(): {adapter.NAME} needs {needed} or newer. "
+            f"Update it (pip install -U {package}), or use the plain form, monitor.attach(model)"
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from monitor.probe.lead import Lead
 
 NAME = "an Accelerate Accelerator"
-PACKAGE = "accelerate"
+PACKAGES = ("accelerate",)
 MIN_VERSION = (0, 34)
 
 

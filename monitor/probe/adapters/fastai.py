@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from monitor.probe.lead import Lead
 
 NAME = "a fastai Learner"
-PACKAGE = "fastai"
+PACKAGES = ("fastai",)
 MIN_VERSION = (2, 7)
 
 #: After fastai's own callbacks (its Recorder is 50), so that those see a batch before its step ends.

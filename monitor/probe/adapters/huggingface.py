@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from monitor.probe.lead import Lead
 
 NAME = "a Hugging Face Trainer"
-PACKAGE = "transformers"
+PACKAGES = ("transformers",)
 MIN_VERSION = (4, 46)
 
 

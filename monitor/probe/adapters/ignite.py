@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from monitor.probe.lead import Lead
 
 NAME = "an Ignite Engine"
-PACKAGE = "ignite"
+PACKAGES = ("ignite",)
 MIN_VERSION = (0, 4, 8)
 
 _attached: weakref.WeakSet[Any] = weakref.WeakSet()

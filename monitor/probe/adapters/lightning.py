@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from monitor.probe.lead import Lead
 
 NAME = "a Lightning Trainer"
-PACKAGE = "lightning"
+PACKAGES = ("lightning", "pytorch_lightning")
 MIN_VERSION = (2, 0)
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")

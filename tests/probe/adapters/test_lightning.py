@@ -153,7 +153,7 @@ def test_several_optimizers_by_hand_are_one_step(tmp_path: Path, every: int, ste
 
 
 def test_each_nanosecond_has_its_phase(tmp_path: Path) -> None:
-    """training_step runs inside `optimizer.step`: what sleeps there is `other`, what a module does is `forward`."""
+    """A sleep in `training_step`, which runs inside `optimizer.step`, is `other`; a module's is `forward`."""
 
     class Sleepy(nn.Module):
         def __init__(self) -> None:
