@@ -103,7 +103,7 @@ def _bar(shares: Mapping[str, float]) -> str:
     for phase, letter in _LETTERS.items():
         reached += shares.get(phase, 0.0)
         out += letter * (round(reached * _BAR) - len(out))
-    return out
+    return out[:_BAR]
 
 
 def _finding(finding: Mapping[str, Any]) -> list[str]:
@@ -124,7 +124,8 @@ def _title(finding: Mapping[str, Any]) -> str:
     mark = _MARKS.get(finding["severity"], "·")
     over = "" if finding["cleared_at_s"] is None else f" (over since {duration(finding['cleared_at_s'])})"
     cause = f": {finding['cause']}" if finding["cause"] else ""
-    return f"  {mark} {finding['code']}: {finding['title']}{cause}{over}"[: WIDTH + 20]
+    words = f"{finding['code']}: {finding['title']}{cause}{over}".split()
+    return f"  {mark} {' '.join(words)}"[: WIDTH + 20]
 
 
 def _gain(finding: Mapping[str, Any]) -> str:

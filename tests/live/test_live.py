@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from batches import Training
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from monitor import live
 from monitor.batch import Batch, Block
@@ -193,3 +195,17 @@ def test_views_cost_nothing() -> None:
     training = Training()
     state = fed(training.start(), training.batch(300))
     assert np.shares_memory(state.window().ranks[0].steps["data_ms"], state.ranks[0].steps.column("data_ms"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=8))
+def test_cuts_do_not_matter(sizes: list[int]) -> None:
+    """However the rows are cut into batches, detectors see the same."""
+    cut, whole = Training(ranks=2), Training(ranks=2)
+    one = fed(cut.start(), *(cut.batch(size, loss=0.5) for size in sizes)).window()
+    other = fed(whole.start(), whole.batch(sum(sizes), loss=0.5)).window()
+    for number, rank in other.ranks.items():
+        assert one.ranks[number].steps.keys() == rank.steps.keys()
+        for key, values in rank.steps.items():
+            assert np.allclose(one.ranks[number].steps[key], values)
+    assert one.now_s == pytest.approx(other.now_s)

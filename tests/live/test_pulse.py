@@ -6,6 +6,8 @@ import math
 
 import pytest
 from batches import STEP, Training
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from monitor.batch import Batch, Block
 from monitor.live.columns import Columns
@@ -129,3 +131,36 @@ def test_going_on_after_a_restart() -> None:
     assert row is not None
     assert row.first == 7
     assert row.columns["steps_per_s"][0] == pytest.approx(50)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 40), st.floats(0, 2)), min_size=1, max_size=30))
+def test_rates_add_up(pieces: list[tuple[int, float]]) -> None:
+    """However the batches came: rate × time between step ends, added up, is the steps that were taken."""
+    training, beating = Training(), Beating()
+    steps, counted, told, told_s = beating.ranks[0], 0.0, 0, 0.0
+    for count, idle_s in pieces:
+        row = beating.take(training.batch(count, idle_s=idle_s))
+        if row is not None:
+            end_s = float(steps.column("t_s", 1)[0])
+            counted += row["steps_per_s"] * (end_s - told_s)
+            told, told_s = steps.total, end_s
+    assert counted == pytest.approx(told, rel=1e-4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 40), st.floats(0, 20)), min_size=1, max_size=30))
+def test_no_row_claims_what_cannot_be(pieces: list[tuple[int, float]]) -> None:
+    """Rates are never negative, shares between 0 and 1, a waiting run never faster than its wait."""
+    training, beating = Training(), Beating()
+    columns, told = beating.ranks[0], 0
+    for steps, idle_s in pieces:
+        row = beating.take(training.batch(steps, idle_s=idle_s))
+        if row is None:
+            continue
+        assert 0 <= row["steps_per_s"] <= 50.001
+        assert math.isnan(row["data_share"]) or 0 <= row["data_share"] <= 1
+        if columns.total == told:
+            waited_s = training.now_s - float(columns.column("t_s", 1)[0])
+            assert row["steps_per_s"] <= 1.001 / waited_s
+        told = columns.total

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from monitor.report.text import SUMMARY_LINES, WIDTH, duration, number, summary, text
 from monitor.schema import PHASES
@@ -161,3 +163,39 @@ def test_durations() -> None:
         "2 h",
         "3 d 4 h",
     ]
+
+
+NUMBERS = st.none() | st.floats(0, 1e7)
+FINDINGS = st.builds(
+    finding,
+    code=st.text(max_size=20),
+    severity=st.sampled_from(["critical", "warning", "info"]),
+    cause=st.text(max_size=300),
+    advice=st.text(max_size=900),
+    snippet=st.text(max_size=200),
+    evidence=st.dictionaries(st.text(max_size=9), NUMBERS | st.text(max_size=90), max_size=5),
+    gain=st.none() | st.just({"speedup": 1.2, "share_of_step": 0.2, "basis": "b"}),
+    cleared_at_s=NUMBERS,
+    location=st.none() | st.just("a.py:1"),
+)
+
+
+SHARES = st.fixed_dictionaries({phase: st.none() | st.floats(0, 1) for phase in PHASES})
+STEPS = st.fixed_dictionaries(dict.fromkeys(("p50", "p95", "p99"), NUMBERS))
+ENDS = st.none() | st.fixed_dictionaries(
+    {"code": st.none() | st.integers(), "reason": st.none() | st.text(max_size=400)}
+)
+STATUS = st.sampled_from(["running", "finished", "crashed", "killed", "stalled"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(FINDINGS, max_size=7), SHARES, STEPS, STATUS, ENDS)
+def test_any_report_can_be_read(
+    findings: list, shares: dict, steps: dict, status: str, end: dict | None
+) -> None:
+    """Whatever is null, long or odd: there is a text, and the summary stays short."""
+    odd = report(findings=findings, time_share=shares, step_ms=steps, status=status, exit=end)
+    assert text(odd)
+    lines = summary(odd).split("\n")
+    assert len(lines) <= SUMMARY_LINES
+    assert max(map(len, lines)) <= WIDTH + 40
