@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from array import array
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +16,10 @@ BLOCKS_A_BATCH = 512
 EVENTS_A_BATCH = 1_000
 #: Events of one batch, measured as Python prints them; encoded they are at most six times as long.
 EVENT_CHARS_A_BATCH = 500_000
+#: Longest name of a column; see `monitor.batch`.
+NAME_CHARS = 64
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_./-]")
 
 
 class Batcher:
@@ -49,8 +55,11 @@ class Batcher:
         self._samples.setdefault(stream, []).append((t_s, values))
 
     def event(self, event: dict[str, Any]) -> None:
-        """Add one event, which has its `kind` and `t_s`."""
-        self._events.append(event)
+        """Add one event, which has its `kind` and `t_s`. A rank's `log` becomes a row of `user/RANK`."""
+        if event["kind"] == "log" and isinstance(event.get("values"), Mapping):
+            self.sample(f"user/{event.get('rank', 0)}", event["t_s"], _numbers(event["values"]))
+        else:
+            self._events.append(event)
 
     def close(self, now_s: float) -> list[Batch]:
         """What was gathered, as few batches as the limits allow; none when nothing was."""
@@ -71,6 +80,16 @@ class Batcher:
         keys = list(dict.fromkeys(key for _, values in rows for key in values))
         columns = {key: array("f", [values.get(key, float("nan")) for _, values in rows]) for key in keys}
         return Block(stream, first, array("d", [t_s for t_s, _ in rows]), columns)
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """The user's numbers under names that a column may have."""
+    found = {}
+    for name, value in values.items():
+        key = _UNFIT.sub("_", str(name))[:NAME_CHARS]
+        with contextlib.suppress(TypeError, ValueError):
+            found[key if key[:1].isalpha() else f"_{key[1:]}"] = float(value)
+    return found
 
 
 def _cut_blocks(blocks: list[Block]) -> tuple[list[Block], list[Block]]:

@@ -27,14 +27,25 @@ _LOCKS = ("/threading.py", "multiprocessing/synchronize.py", "/queue.py")
 _QUEUES = ("multiprocessing/queues.py", "multiprocessing/connection.py")
 _SOCKETS = ("/socket.py", "/ssl.py", "/http/client.py", "multiprocessing/connection.py")
 
-#: System calls that say what native code waits for, by the machine's own numbers: accept, connect,
-#: recvfrom, recvmsg, recvmmsg, accept4; and futex.
+#: System calls that say what native code waits for, by the machine's own numbers. Sockets: accept,
+#: connect, recvfrom, recvmsg, recvmmsg, accept4, and poll, select and epoll, with which Python waits for
+#: a socket that has a timeout. Sleep: nanosleep, clock_nanosleep.
 _MACHINE = os.uname().machine if hasattr(os, "uname") else ""
-_SOCKET_CALLS = {
-    "x86_64": frozenset({"42", "43", "45", "47", "288", "299"}),
-    "aarch64": frozenset({"202", "203", "207", "212", "242", "243"}),
-}.get(_MACHINE, frozenset())
-_FUTEX = {"x86_64": "202", "aarch64": "98"}.get(_MACHINE)
+_CALLS = {
+    "x86_64": {
+        "socket": "42 43 45 47 288 299 7 23 232 270 271 281",
+        "lock": "202",
+        "reading": "0 17 19",
+        "sleep": "35 230",
+    },
+    "aarch64": {
+        "socket": "202 203 207 212 242 243 22 72 73",
+        "lock": "98",
+        "reading": "63 65 67",
+        "sleep": "101 115",
+    },
+}.get(_MACHINE, {})
+_WAITS_FOR = {number: what for what, numbers in _CALLS.items() for number in numbers.split()}
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,12 @@ class Seen:
     def locked(self) -> bool:
         """The main thread waits for a lock: by its innermost frame, or in the system call under it."""
         main = self.stacks.main
-        return main is not None and (_inside(main, _LOCKS) or (self.syscall == _FUTEX and not main.active))
+        return main is not None and (_inside(main, _LOCKS) or (self.waits_for == "lock" and not main.active))
+
+    @property
+    def waits_for(self) -> str:
+        """socket, lock, reading, sleep, by the system call it is in; "" when it says nothing."""
+        return _WAITS_FOR.get(self.syscall, "")
 
 
 @dataclass(frozen=True)
@@ -160,7 +176,7 @@ def _in_collective(scene: Scene, main: Thread) -> bool:
 
 
 def _main_thread(seen: Seen, main: Thread, place: Frame | None) -> Cause:
-    if seen.syscall in _SOCKET_CALLS or _inside(main, _SOCKETS):
+    if seen.waits_for == "socket" or _inside(main, _SOCKETS):
         return Cause("socket", "waits for a network connection", place)
     if seen.locked:
         return Cause("lock", "waits for a lock, an event or a queue", place)
@@ -168,6 +184,10 @@ def _main_thread(seen: Seen, main: Thread, place: Frame | None) -> Cause:
         return Cause("disk", "waits for a disk or network file system", place)
     if seen.state == "R":
         return Cause("busy", "computes without finishing a step", place)
+    if seen.waits_for == "reading":
+        return Cause("reading", "waits to read from a file, a pipe or a connection", place)
+    if seen.waits_for == "sleep":
+        return Cause("sleep", "sleeps", place)
     return Cause("waits", "waits in native code", place)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import os
 import re
 import shutil
@@ -144,6 +145,12 @@ def short(file: str, folder: str | None) -> str:
     if folder and file.startswith(folder.rstrip("/") + "/"):
         return file[len(folder.rstrip("/")) + 1 :]
     return file
+
+
+def source(frame: Frame, folder: str | None) -> str:
+    """The text of a frame's line; "" where the file is not to be read."""
+    file = frame.file if frame.file.startswith("/") or folder is None else f"{folder}/{frame.file}"
+    return linecache.getline(file, frame.line).strip()[:300]
 
 
 def working_folder(pid: int) -> str | None:

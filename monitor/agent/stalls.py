@@ -14,7 +14,7 @@ from typing import Any
 
 from monitor.agent import causes, proc
 from monitor.agent.follow import Followed
-from monitor.agent.stacks import short, working_folder
+from monitor.agent.stacks import short, source, working_folder
 from monitor.batch import Block
 from monitor.schema import PHASES
 
@@ -194,6 +194,7 @@ class Stalls:
                 "cause_code": cause.code,
                 "location": f"{short(place.file, folder)}:{place.line}" if place else None,
                 "function": place.func if place else None,
+                "source": source(place, folder) if place else None,
                 "threads": [thread.plain() for thread in main.stacks.threads],
                 "why_no_stack": main.stacks.why,
                 "state": main.state,

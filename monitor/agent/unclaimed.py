@@ -5,14 +5,13 @@ Logging, printing, `.item()` in a loop: they show up as `other`, and only a stac
 
 from __future__ import annotations
 
-import linecache
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
 from monitor.agent.follow import Followed
-from monitor.agent.stacks import Dump, Frame, Stacks, Thread, working_folder
+from monitor.agent.stacks import Dump, Frame, Stacks, Thread, source, working_folder
 from monitor.batch import Block
 
 #: From this share of recent time on it is worth a look (own: well above what a healthy loop has).
@@ -126,7 +125,7 @@ class Unclaimed:
                 "file": own.file,
                 "line": own.line,
                 "func": own.func,
-                "source": _source(own, looked.folder),
+                "source": source(own, looked.folder),
                 "leaf_func": leaf.func,
                 "leaf_file": leaf.file,
                 "count": count,
@@ -141,8 +140,3 @@ def _unclaimed_place(main: Thread | None) -> Frame | None:
     if main is None or not main.frames or main.passes(*_CLAIMED):
         return None
     return main.own
-
-
-def _source(frame: Frame, folder: str | None) -> str:
-    file = frame.file if frame.file.startswith("/") or folder is None else f"{folder}/{frame.file}"
-    return linecache.getline(file, frame.line).strip()[:300]

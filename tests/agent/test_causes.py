@@ -74,10 +74,20 @@ def test_several_workers_at_one_lock() -> None:
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="system calls are named for x86-64 here")
-def test_native_waits_are_told_by_the_system_call() -> None:
-    """Where no frame of Python says what is waited for, the kernel does: recvfrom, futex."""
-    assert find(Scene("other", trainer(syscall="45"))).code == "socket"
-    assert find(Scene("other", trainer(syscall="202"))).code == "lock"
+@pytest.mark.parametrize(
+    ("syscall", "code"),
+    [
+        ("45", "socket"),
+        ("7", "socket"),
+        ("202", "lock"),
+        ("0", "reading"),
+        ("230", "sleep"),
+        ("999", "waits"),
+    ],
+)
+def test_native_waits_are_told_by_the_system_call(syscall: str, code: str) -> None:
+    """Where no frame of Python says what is waited for, the kernel does: recvfrom, poll, futex, …"""
+    assert find(Scene("other", trainer(syscall=syscall))).code == code
 
 
 def test_without_a_stack_that_is_said() -> None:

@@ -172,6 +172,14 @@ def test_paths_are_shown_from_the_working_folder() -> None:
     assert stacks.working_folder(2**22 + 1) is None
 
 
+def test_the_text_of_a_line(tmp_path: Path) -> None:
+    """Found by the whole path or from the working folder; empty where there is none."""
+    (tmp_path / "t.py").write_text("a = 1\n    b(a)\n")
+    assert stacks.source(Frame("t.py", 2, "f"), str(tmp_path)) == "b(a)"
+    assert stacks.source(Frame(f"{tmp_path}/t.py", 1, "f"), None) == "a = 1"
+    assert stacks.source(Frame("none.py", 1, "f"), str(tmp_path)) == ""
+
+
 def test_the_main_thread_comes_first() -> None:
     """Whatever order they were found in."""
     found = parse(5, json.dumps([{"os_thread_id": 9, "frames": []}, {"os_thread_id": 5, "frames": []}]))

@@ -42,6 +42,7 @@ def watching(make_agent: Callable[..., Any]) -> Iterator[threading.Thread]:
     [
         ("event", "backward", "lock", "event"),
         ("reading", "other", "socket", "reading"),
+        ("sleeping", "other", "sleep", "sleeping"),
         ("frozen", "other", "frozen", "frozen"),
         ("worker", "data", "worker_hung", "dead_mount"),
         ("workers_locked", "data", "workers_locked", "shared_lock"),
