@@ -2,10 +2,11 @@
 
 import { number, percent, withUnit } from "./format.js";
 
-const UNITS = [
-  ["_per_s", "1/s"], ["_ms", "ms"], ["_mb", "MB"], ["_pct", "%"], ["_percent", "%"], ["_mhz", "MHz"],
-  ["_cores", "cores"], ["_us", "µs"], ["_s", "s"], ["_w", "W"], ["_c", "°C"],
-];
+const UNITS = {
+  per_s: "1/s", ms: "ms", mb: "MB", pct: "%", percent: "%", mhz: "MHz", cores: "cores", us: "µs", s: "s", w: "W", c: "°C",
+};
+// The unit is the name's last word, or stands before which quantile it is: wait_ms, wait_ms_p95.
+const WITH_UNIT = new RegExp(`^(.+?)_(${Object.keys(UNITS).join("|")})(_p\\d+|_min|_max|_mean)?$`);
 const MAX_TEXT = 160; // characters of one value
 
 /** `{label, value}` for one evidence entry; value is null when it was not measured. */
@@ -16,9 +17,9 @@ export function evidence(key, value) {
   if (typeof value === "boolean") return { label: words(key), value: value ? "yes" : "no" };
   if (typeof value !== "number") return { label: words(key), value: clip(String(value)) };
   if (/(^|_)share(_|$)/.test(key)) return { label: words(key), value: `${percent(value)}\u202f%` };
-  const unit = UNITS.find(([ending]) => key.endsWith(ending));
+  const [, name, unit, which = ""] = key.match(WITH_UNIT) ?? [];
   if (unit === undefined) return { label: words(key), value: number(value) };
-  return { label: words(key.slice(0, -unit[0].length)), value: withUnit(value, unit[1]) };
+  return { label: words(name + which), value: withUnit(value, UNITS[unit]) };
 }
 
 function words(key) {

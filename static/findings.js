@@ -40,7 +40,7 @@ export class Findings {
     this.#none.hidden = active.length > 0;
     setText(this.#none, steps > 0 ? "Nothing found so far." : "Waiting for the first steps.");
     this.#cleared.hidden = over.length === 0;
-    setText(this.#clearedTitle, `Over (${over.length})`);
+    setText(this.#clearedTitle, `Resolved (${over.length})`);
     this.#showUnchecked(unchecked);
   }
 

@@ -5,7 +5,7 @@ import { metricsOf, streamsOf } from "./panels.js";
 import { reduced } from "./reduce.js";
 import { timeTicks, valueTicks } from "./ticks.js";
 
-const PX_PER_MARK = 84; // room for one mark on the time axis
+const PX_PER_MARK = 72; // room for one mark on the time axis
 const OUTLIER = 3; // the axis ends early when its top 2 % reach beyond this many times the rest
 
 /**

@@ -101,7 +101,7 @@ def test_lost_agent(hub: PlayedHub, open_page) -> None:
 def test_agent_as_a_thread(hub: PlayedHub, open_page) -> None:
     """Where the agent is a thread of the trainer, the page says so."""
     run = PlayedRun(hub)
-    run.send(events=[{"kind": "agent", "pid": 1, "version": "0", "thread": True}])
+    run.send(events=[{"kind": "run", "thread": True}])
     run.play(2)
     page = open_page()
     expect(page.locator(".banner.info")).to_contain_text("thread of the training process")

@@ -10,6 +10,7 @@ const shown = (key, value) => {
 
 test("names that carry a unit lose it and show it beside the value", () => {
   assert.equal(shown("wait_p50_ms", 14.4), "wait p50: 14.4 ms");
+  assert.equal(shown("wait_ms_p95", 143), "wait p95: 143 ms");
   assert.equal(shown("rss_mb", 900), "rss: 900 MB");
   assert.equal(shown("steps_per_s", 20.5), "steps: 20.5/s");
   assert.equal(shown("stalled_s", 31), "stalled: 31 s");
