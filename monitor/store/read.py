@@ -132,31 +132,40 @@ def series(
     low = float(begin) if t0 is None else t0
     high = head.t_last if t1 is None else t1
     spans = _plan(times, low, high, points)
-    when, inside = _column(reader, pack.TIME, spans, None)
-    inside = (when[:, 0] >= low) & (when[:, 1] <= high)
+    when = _column(reader, pack.TIME, spans)
+    begins, ends = (when, when) if when.ndim == 1 else (when[:, 0], when[:, 1])
+    inside = slice(int(np.searchsorted(begins, low, "left")), int(np.searchsorted(ends, high, "right")))
     when = when[inside]
-    starts = _starts(when, low, high, points)
-    when = pack.fold(when, starts) if len(starts) else when
-    out = {}
-    for key in keys:
-        held, _ = _column(reader, reader.column_id(key), spans, inside)
-        out[key] = _points(pack.fold(held, starts) if len(starts) else held)
-    return {"t": pack.plain(_mean(when)), "rows": when[:, 3].astype(int).tolist(), "series": out}
+    starts = _starts(when if when.ndim == 1 else _mean(when), low, high, points)
+    when = _fold(when, starts)
+    out = {key: _fold(_column(reader, reader.column_id(key), spans)[inside], starts) for key in keys}
+    return {
+        "t": pack.plain(_mean(when)),
+        "rows": when[:, 3].astype(int).tolist(),
+        "series": {key: _points(entries) for key, entries in out.items()},
+    }
 
 
-def _column(
-    reader: StreamReader, column: int, spans: Sequence[_Span], inside: pack.Array | None
-) -> tuple[pack.Floats, pack.Array]:
-    """A column's entries over the spans and the tail, where `inside` is true."""
+def _column(reader: StreamReader, column: int, spans: Sequence[_Span]) -> pack.Array:
+    """A column over the spans and the tail: its values where all of them are raw, else entries."""
     assert reader.head is not None
+    tail = reader.head.tail.column(column)
+    if all(span.level == 0 for span in spans):
+        return np.concatenate([*(reader.raw(column, span.start, span.stop) for span in spans), tail])
     parts = [
         reader.entries(span.level, column, span.start, span.stop)
         if span.level
         else pack.as_entries(reader.raw(column, span.start, span.stop))
         for span in spans
     ]
-    held = np.concatenate([*parts, pack.as_entries(reader.head.tail.column(column))])
-    return (held if inside is None else held[inside]), np.ones(len(held), bool)
+    return np.concatenate([*parts, pack.as_entries(tail)])
+
+
+def _fold(held: pack.Array, starts: pack.Array) -> pack.Floats:
+    """Values or entries as one entry for each run that begins at `starts`."""
+    if not len(starts):
+        return np.empty((0, 4))
+    return pack.summarise(held, starts) if held.ndim == 1 else pack.fold(held, starts)
 
 
 def _plan(times: pack.Floats, low: float, high: float, points: int) -> list[_Span]:
@@ -178,12 +187,12 @@ def _plan(times: pack.Floats, low: float, high: float, points: int) -> list[_Spa
     return [_Span(0, start, inner), *middle, _Span(0, outer, stop)]
 
 
-def _starts(when: pack.Floats, low: float, high: float, points: int) -> pack.Array:
+def _starts(when: pack.Array, low: float, high: float, points: int) -> pack.Array:
     """Where each bucket of equal duration begins; each entry its own while there are few."""
     if len(when) <= points:
         return np.arange(len(when))
     width = max(high - low, 1e-9) / points
-    bucket = np.clip(((_mean(when) - low) / width).astype(np.int64), 0, points - 1)
+    bucket = np.clip(((when - low) / width).astype(np.int64), 0, points - 1)
     return np.flatnonzero(np.diff(bucket, prepend=-1))
 
 
