@@ -12,6 +12,7 @@ A *stream* is a table of rows in time order, one row a step or a sample, each wi
 | `proc/R` | one sample of rank R's process and its children | `proc` |
 | `host/NAME` | one sample of a host | `host` |
 | `gpu/NAME/I` | one sample of GPU I on host NAME | `gpu` |
+| `user/R` | numbers of the user's own, logged by rank R; each run has its own names | `user` |
 | `run` | about one second of the whole run, all ranks together; made by the pipeline | `run` |
 """
 

@@ -4,7 +4,7 @@ import { Chart } from "./chart.js";
 import { h, setText } from "./dom.js";
 import { percent, quantity, withUnit } from "./format.js";
 import { Legend } from "./legend.js";
-import { metricsOf } from "./panels.js";
+import { metricsOf, streamsOf } from "./panels.js";
 import { linesOf, pictureOf, valueAt } from "./picture.js";
 
 const LEAST_PX = 0.5; // of new data, below which a drawing would look the same
@@ -98,11 +98,11 @@ export class Card {
   // Of several units only those that were measured are offered.
   #options() {
     const { schema, tracks } = this.#source;
-    const run = tracks.get("run");
     const metrics = metricsOf(this.#panel, schema());
-    if (run === undefined) return metrics.slice(0, 1);
-    const { series } = run.view(metrics.map(({ key }) => key), -Infinity, Infinity);
-    return metrics.filter(({ key }) => series[key].mean.some((value) => value !== null));
+    const keys = metrics.map(({ key }) => key);
+    const views = streamsOf(metrics[0]?.origin, [...tracks.keys()]).map((name) => tracks.get(name).view(keys, -Infinity, Infinity));
+    if (views.length === 0) return metrics.slice(0, 1);
+    return metrics.filter(({ key }) => views.some(({ series }) => series[key].mean.some((value) => value !== null)));
   }
 
   #read() {
@@ -132,7 +132,7 @@ export class Card {
   #choice = ({ key, label }) => {
     const line = this.#lines[0];
     const chosen = key === this.#chosen;
-    const value = chosen && line !== undefined ? quantity(valueAt(line, this.#at), "1/s") : { text: "", unit: "" };
+    const value = chosen && line !== undefined ? quantity(valueAt(line, this.#at), this.#panel.unit) : { text: "", unit: "" };
     return { key, label, colour: line?.colour ?? "", dash: "solid", choice: true, chosen, ...value };
   };
 

@@ -89,10 +89,11 @@ export class Charts {
     this.#bar.live(live);
   }
 
-  /** Whether the run has a GPU: without one there are words in place of charts. */
-  hasGpu(has) {
-    this.#absent.hidden = has;
-    this.#cards.forEach((card) => { card.element.hidden = card.element.dataset.panel.startsWith("gpu") && !has; });
+  /** Whether the run has a GPU (without one there are words in place of charts) and numbers of its own. */
+  has({ gpu, user }) {
+    this.#absent.hidden = gpu;
+    const lacking = (id) => (id.startsWith("gpu") && !gpu) || (id === "user" && !user);
+    this.#cards.forEach((card) => { card.element.hidden = lacking(card.element.dataset.panel); });
   }
 
   #changed = (moved) => this.#scheduler.invalidate(moved);

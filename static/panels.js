@@ -13,6 +13,7 @@ export const PANELS = [
   { id: "memory", title: "Memory", kind: "lines", unit: "MB" },
   { id: "cpu", title: "CPU cores", kind: "lines", unit: "cores", bare: true, also: ["cpu_usable"] },
   { id: "loss", title: "Loss", kind: "lines", unit: "", floating: true, outlier: 25 },
+  { id: "user", title: "Numbers of your own", kind: "choose", unit: "", floating: true, outlier: 25 },
   { id: "gpu", title: "GPU utilisation", kind: "lines", unit: "%", most: 100, gpu: true },
   { id: "gpu_memory", title: "GPU memory", kind: "lines", unit: "MB", gpu: true },
 ];
@@ -20,12 +21,12 @@ export const PANELS = [
 const SHORT = {
   steps_per_s: "steps", samples_per_s: "samples", tokens_per_s: "tokens", data_share: "share of time",
   step_p50_ms: "p50", step_p95_ms: "p95", step_p99_ms: "p99", run_loss: "loss",
-  rss_mb: "main process", tree_pss_mb: "process tree", memory_limit_mb: "limit",
+  rss_mb: "main process RSS", tree_pss_mb: "process tree PSS", memory_limit_mb: "limit",
   main_cpu: "main process", workers_cpu: "workers", cpu_used: "all", cpu_usable: "usable",
   gpu_util: "busy", gpu_memory_used_mb: "in use", gpu_memory_total_mb: "installed",
 };
 const LIMITS = new Set(["memory_limit_mb", "cpu_usable", "gpu_memory_total_mb"]);
-const STREAMS = new Set(["run", "proc", "host", "gpu"]);
+const STREAMS = new Set(["run", "proc", "host", "gpu", "user"]);
 const MAX_STREAMS = 8; // of one kind in one chart: ranks, hosts or devices
 
 /** The panel's series `{key, origin, label, limit, phase, combine}` in the run's schema, in its order. */
@@ -36,6 +37,16 @@ export function metricsOf(panel, schema) {
     key: m.key, origin: m.origin, label: SHORT[m.key] ?? m.title, limit: LIMITS.has(m.key),
     phase: panel.kind === "stack" ? m.title : null, combine: m.buckets,
   }));
+}
+
+/** The schema with the numbers of the user's own that `rows` brings; the same object when there are none. */
+export function grown(schema, rows) {
+  const known = new Set(schema?.metrics?.map(({ key }) => key));
+  const streams = Object.entries(rows).filter(([name]) => name.startsWith("user/"));
+  const keys = new Set(streams.flatMap(([, columns]) => Object.keys(columns)).filter((key) => key !== "t_s" && !known.has(key)));
+  if (keys.size === 0 || schema === null) return schema;
+  const own = [...keys].map((key) => ({ key, unit: "", title: key, origin: "user", buckets: "mean", panel: "user" }));
+  return { ...schema, metrics: [...schema.metrics, ...own] };
 }
 
 /** Streams of an origin among `names`: "proc" → ["proc/0", "proc/1"], in natural order, bounded. */

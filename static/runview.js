@@ -7,6 +7,7 @@ import { Feed } from "./feed.js";
 import { Findings } from "./findings.js";
 import { History } from "./history.js";
 import { HubClock } from "./hubclock.js";
+import { grown } from "./panels.js";
 import { TimeRange } from "./range.js";
 import { Track } from "./series.js";
 import { isLive } from "./status.js";
@@ -86,7 +87,9 @@ export class RunView {
     }
     this.#tiles.update(update.tiles);
     showTab(tabOf(update));
-    this.#charts.hasGpu(Boolean(update.tiles?.gpu) || [...this.#tracks.keys()].some((name) => name.startsWith("gpu/")));
+    const streams = [...this.#tracks.keys()];
+    const some = (kind) => streams.some((name) => name.startsWith(`${kind}/`));
+    this.#charts.has({ gpu: Boolean(update.tiles?.gpu) || some("gpu"), user: some("user") });
     this.#charts.live(isLive(update.status));
     this.#now = Math.max(this.#now, update.now_s ?? 0);
     this.#range.advance(this.#now);
@@ -101,6 +104,7 @@ export class RunView {
   };
 
   #append(rows) {
+    this.#schema = grown(this.#schema, rows);
     for (const [name, columns] of Object.entries(rows)) this.#track(name)?.append(columns);
   }
 

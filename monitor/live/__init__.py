@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from monitor.batch import Batch, Block
@@ -11,7 +12,7 @@ from monitor.diagnosis.window import EMPTY, Rank, Table, Window
 from monitor.live.columns import Columns
 from monitor.live.ending import ending
 from monitor.live.pulse import Pulse
-from monitor.schema import describe
+from monitor.schema import Metric, describe
 
 __all__ = ["RankState", "RunState"]
 
@@ -71,6 +72,7 @@ class RunState:
 
     Attributes:
         ranks, hosts, gpus: by rank number, host name, and "host/index".
+        users: the user's own numbers, by rank number as text.
         own: the run's own stream, about a row a second.
         about: name, world size, start and the like.
         agents: host -> {"pid", "version"} of its agent.
@@ -85,6 +87,7 @@ class RunState:
         self.ranks: dict[int, RankState] = {}
         self.hosts: dict[str, Columns] = {}
         self.gpus: dict[str, Columns] = {}
+        self.users: dict[str, Columns] = {}
         self.host_facts: dict[str, dict[str, Any]] = {}
         self.events: deque[Mapping[str, Any]] = deque(maxlen=EVENTS)
         self.now_s = 0.0
@@ -172,12 +175,18 @@ class RunState:
         return {
             "run": self.run,
             **self.about,
-            "schema": _SCHEMA,
+            "schema": self._schema(),
             "hosts": sorted(self.agents),
             "agents": self.agents,
             "host_facts": self.host_facts,
             "processes": {str(number): rank.process for number, rank in self.ranks.items()},
         }
+
+    def _schema(self) -> dict[str, Any]:
+        """The table of metrics, with the user's own numbers as far as they are known."""
+        keys = dict.fromkeys(key for columns in self.users.values() for key in columns.keys)
+        own = [asdict(Metric(key, "", key, "user", panel="user")) for key in keys]
+        return {**_SCHEMA, "metrics": [*_SCHEMA["metrics"], *own]} if own else _SCHEMA
 
     def say(self, notice: str) -> None:
         """Add a notice, once."""
@@ -198,7 +207,7 @@ class RunState:
                 return None
             rank = self.rank(int(name))
             return rank.steps if kind == "rank" else rank.samples
-        tables = {"host": self.hosts, "gpu": self.gpus}.get(kind)
+        tables = {"host": self.hosts, "gpu": self.gpus, "user": self.users}.get(kind)
         if tables is None or (name not in tables and len(tables) >= STREAMS):
             return None
         if name not in tables:
@@ -208,7 +217,8 @@ class RunState:
 
     def _share(self) -> None:
         rows = min(max(ALL_ROWS // max(len(self.ranks), 1), LEAST_ROWS), RANK_ROWS)
-        tables = [*self.hosts.values(), *self.gpus.values(), *(rank.samples for rank in self.ranks.values())]
+        samplers = [rank.samples for rank in self.ranks.values()]
+        tables = [*self.hosts.values(), *self.gpus.values(), *self.users.values(), *samplers]
         samples = min(max(ALL_SAMPLES // max(len(tables), 1), LEAST_SAMPLES), SAMPLE_ROWS)
         for rank in self.ranks.values():
             rank.steps.limit(rows)

@@ -39,6 +39,11 @@ class Columns:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def keys(self) -> list[str]:
+        """Its metrics, in the order in which they first came."""
+        return [key for key in self._held if key not in _DTYPES]
+
     def limit(self, most: int) -> None:
         """Keep at most so many rows from now on."""
         self._most = most

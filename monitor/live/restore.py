@@ -27,7 +27,7 @@ def restore(run: str, store: Store) -> RunState:
         state.note(event, str(event.get("host") or meta.get("host") or next(iter(state.agents), "")))
     _facts(state, store)
     for stream, rows in store.streams().items():
-        if rows and not stream.startswith("user/"):
+        if rows:
             _rows(state, store, stream)
     state.now_s = max([state.now_s, *(host["sent_s"] for host in store.hosts().values())])
     for number, rank in state.ranks.items():

@@ -97,3 +97,19 @@ def test_it_says_when_a_batch_is_due() -> None:
     before = gathering.full
     gathering.block(block(0, 1))
     assert (before, gathering.full) == (False, True)
+
+
+def test_numbers_of_the_users_own_become_a_stream() -> None:
+    """A rank's `log` events are rows of `user/RANK`, under names that a column may have; not events."""
+    gathering = made()
+    gathering.event(
+        {"kind": "log", "rank": 3, "t_s": 1.0, "values": {"eval/loss": 0.5, "2 lr": "NaN", "x": "?"}}
+    )
+    gathering.event({"kind": "log", "rank": 3, "t_s": 2.0, "values": {"eval/loss": 0.25}})
+    (batch,) = gathering.close(2.0)
+    (rows,) = from_bytes(to_bytes(batch)).blocks
+    assert batch.events == ()
+    assert (rows.stream, rows.first, list(rows.t_s)) == ("user/3", 0, [1.0, 2.0])
+    assert list(rows.columns) == ["eval/loss", "__lr"]
+    assert list(rows.columns["eval/loss"]) == [0.5, 0.25]
+    assert all(math.isnan(value) for value in rows.columns["__lr"])

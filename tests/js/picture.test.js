@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { keysByOrigin, metricsOf, PANELS, streamsOf } from "../../static/panels.js";
+import { grown, keysByOrigin, metricsOf, PANELS, streamsOf } from "../../static/panels.js";
 import { linesOf, pictureOf, valueAt } from "../../static/picture.js";
 import { Track } from "../../static/series.js";
 
@@ -30,6 +30,22 @@ test("charts are made from the schema that came with the run", () => {
 test("a metric that this page has never heard of is drawn under its own title", () => {
   const newer = { metrics: [...schema.metrics, metric("step_p999_ms", "run", "step", "max", "step time p99.9")] };
   assert.equal(metricsOf(panel("step"), newer).at(-1).label, "step time p99.9");
+});
+
+test("numbers of the user's own join the schema as they come", () => {
+  const rows = { run: { t_s: [1], novel: [1] }, "user/0": { t_s: [1], accuracy: [0.5] }, "user/1": { t_s: [1], "eval/loss": [2] } };
+  const more = grown(schema, rows);
+  assert.deepEqual(metricsOf(panel("user"), more).map(({ key, origin }) => [key, origin]), [["accuracy", "user"], ["eval/loss", "user"]]);
+  assert.deepEqual(keysByOrigin(more).user, ["accuracy", "eval/loss"]);
+  assert.equal(grown(more, rows), more);
+  assert.equal(grown(schema, { run: rows.run }), schema);
+  assert.equal(grown(null, rows), null);
+});
+
+test("of the user's numbers one is drawn, for each rank that logs it", () => {
+  const rows = { "user/0": { t_s: [1], accuracy: [0.5] }, "user/1": { t_s: [1], accuracy: [0.6], lr: [1] } };
+  const drawn = lines("user", rows, { schema: grown(schema, rows), chosen: "accuracy" });
+  assert.deepEqual(drawn.map(({ key, mean }) => [key, mean]), [["accuracy", [0.5]], ["accuracy", [0.6]]]);
 });
 
 test("only what charts need is asked of the hub", () => {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 import pytest
 from batches import Training
@@ -209,3 +211,21 @@ def test_cuts_do_not_matter(sizes: list[int]) -> None:
         for key, values in rank.steps.items():
             assert np.allclose(one.ranks[number].steps[key], values)
     assert one.now_s == pytest.approx(other.now_s)
+
+
+def logged(training: Training, *rows: dict[str, float]) -> Batch:
+    """A batch with one row of `user/0` for each of the given."""
+    keys = {key: None for row in rows for key in row}
+    columns = {key: array("f", [row.get(key, float("nan")) for row in rows]) for key in keys}
+    block = Block("user/0", 0, array("d", [float(i) for i in range(len(rows))]), columns)
+    batch = training.batch(0)
+    return Batch(batch.run, batch.host, batch.seq, batch.sent_s, (block,))
+
+
+def test_numbers_of_the_users_own_join_the_schema() -> None:
+    """They are kept, and described like every other metric, for a page that opens later."""
+    training = Training()
+    state = fed(training.start(), logged(training, {"accuracy": 0.5}, {"accuracy": 0.75, "lr": 0.1}))
+    assert state.users["0"].newest("accuracy") == 0.75
+    own = [metric for metric in state.meta()["schema"]["metrics"] if metric["origin"] == "user"]
+    assert [(metric["key"], metric["panel"]) for metric in own] == [("accuracy", "user"), ("lr", "user")]
