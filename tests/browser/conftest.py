@@ -61,15 +61,15 @@ def open_page(chromium: Browser, hub: PlayedHub, complaints: list[str]) -> Itera
     """Opens pages: `open_page("#/runs", viewport=…, color_scheme=…)`."""
     contexts: list[BrowserContext] = []
 
-    def open_(hash_: str = "", *, wait: str = ".tile .number", **options: Any) -> Page:
+    def open_(hash_: str = "", *, at: PlayedHub = hub, wait: str = ".tile .number", **options: Any) -> Page:
         context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         page.on("console", lambda message: _note(message.type in ("error", "warning"), message.text))
         page.on("pageerror", lambda error: _note(True, str(error)))
-        page.on("request", lambda request: _note(_is_foreign(request.url, hub.port), request.url))
-        page.goto(hub.url(hash_))
+        page.on("request", lambda request: _note(_is_foreign(request.url, at.port), request.url))
+        page.goto(at.url(hash_))
         page.wait_for_selector(wait)
         return page
 

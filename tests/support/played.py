@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from monitor.web.app import create_app, doors_of
-from monitor.web.auth import Tokens
-from monitor.web.server import Server
 from playwright.sync_api import Page, expect
+from werkzeug.exceptions import NotFound
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 from monitor.batch import Batch, Block
 from monitor.pipeline import Pipeline
 from monitor.schema import PHASES
+from monitor.web.app import create_app, doors_of
+from monitor.web.auth import Tokens
+from monitor.web.server import Server
 
 VIEWER, INGEST = "v" * 32, "i" * 32
 #: A healthy step and one that waits for its batch, in ms.
@@ -32,21 +34,24 @@ class PlayedHub:
     Args:
         run_dir: where runs are kept.
         port: 0 takes a free one.
+        prefix: path below which it lies, as behind a reverse proxy.
     """
 
-    def __init__(self, run_dir: Path, port: int = 0) -> None:
+    def __init__(self, run_dir: Path, port: int = 0, prefix: str = "") -> None:
         run_dir.mkdir(parents=True, exist_ok=True)
         self.played_s = 0.0
         self.run_dir = run_dir
         self.pipeline = Pipeline(run_dir, alert=lambda *_: None, clock=lambda: self.played_s)
         self._app = create_app(self.pipeline, run_dir=run_dir, tokens=Tokens(VIEWER, INGEST))
-        self._server = Server(self._app, socket.create_server(("127.0.0.1", port)))
+        self._prefix = prefix
+        mounted = DispatcherMiddleware(NotFound(), {prefix: self._app}) if prefix else self._app
+        self._server = Server(mounted, socket.create_server(("127.0.0.1", port)))
         self._server.start()
         self.port = self._server.port
 
     def url(self, hash_: str = "") -> str:
         """The page's address with its token."""
-        return f"http://127.0.0.1:{self.port}/?token={VIEWER}{hash_}"
+        return f"http://127.0.0.1:{self.port}{self._prefix}/?token={VIEWER}{hash_}"
 
     def stop(self) -> None:
         """Gone, as after a crash: port closed, connections cut."""
