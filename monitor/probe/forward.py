@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterable
 from threading import get_ident
@@ -20,12 +21,20 @@ from monitor.probe.recorder import Recorder
 FRAMES = 12
 #: Where `nn.Module.__call__` looks first.
 SEAM = "_compiled_call_impl"
-#: Marks our own call there; its value says whether the module was compiled in place.
-OURS = "_torchvitals_compiled"
 #: Marks our own call there; its value is the compiled call whose place it took, if the module had one.
 OURS = "_torchvitals_compiled"
 #: Names looked at in one frame.
 NAMES = 400
+
+
+class _Seam(functools.partial[Any]):
+    """Our call in that place. A copy of it is nothing: it would run the module that it was made for.
+
+    Torch leaves the place out where it copies or pickles a module; a model with its own way may not.
+    """
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
 
 
 class Roots:
@@ -49,6 +58,10 @@ class Roots:
     def install(self, patches: Patches, modules: Iterable[nn.Module]) -> None:
         """Hook the given modules; more may be found by `discover`."""
         self._patches = patches
+        # TorchScript would look for the type of what stands in that place.
+        ignored: list[str] = getattr(torch.jit._recursive, "ignored_attributes", [])
+        ignored.append(SEAM)
+        patches.on_undo(lambda: ignored.remove(SEAM))
         patches.replace(nn.Module, "compile", self._compile)
         patches.replace(nn.Module, "_replicate_for_data_parallel", self._replicate)
         for module in modules:
@@ -85,7 +98,7 @@ class Roots:
         """
         reference = weakref.ref(module)
         before = vars(module).get(SEAM)
-        calls = vars(module)[SEAM] = unseen_by_compiler(self._around(reference, before))
+        calls = vars(module)[SEAM] = _Seam(unseen_by_compiler(self._around(reference, before)))
         setattr(calls, OURS, before)
 
         def undo() -> None:
