@@ -17,6 +17,10 @@ from monitor.store.database import piece_id
 EXACT_ROWS = 2_000_000
 #: Bins of that histogram, in equal ratios from the smallest value above zero to the largest.
 BINS = 65_536
+#: The ids of one column's pieces lie at equal distances. Walking along them inside one statement takes a
+#: quarter of the time of asking for each.
+_PIECES = """WITH RECURSIVE wanted (id) AS (VALUES (?) UNION ALL SELECT id + 4096 FROM wanted WHERE id < ?)
+    SELECT piece.id, data FROM wanted CROSS JOIN piece ON piece.id = wanted.id"""
 #: Chunks that are read at a time by a pass over a whole stream.
 _STRIDE = 400
 
@@ -68,25 +72,27 @@ class StreamReader:
         if stop <= start:
             return np.empty((0, 4))
         first, last = start // pack.FAN, (stop - 1) // pack.FAN
-        nodes = [
-            pack.padded(pack.from_node(self._piece(level, node, column)), pack.FAN)
-            for node in range(first, last + 1)
-        ]
+        held = self._pieces(level, first, last, column)
+        nodes = [pack.padded(pack.from_node(held.get(i)), pack.FAN) for i in range(first, last + 1)]
         return np.concatenate(nodes)[start - first * pack.FAN : stop - first * pack.FAN]
 
     def raw(self, column: int, start: int, stop: int) -> pack.Array:
         """One column of the chunks from `start` up to `stop`; shape [500 × (stop − start)]."""
-        parts = []
-        for chunk in range(start, stop):
-            data = self._piece(0, chunk, column)
-            if data is not None:
-                parts.append(pack.from_blob(column, data))
-            elif column == pack.ROW:
-                first = int(self.entries(1, pack.ROW, chunk, chunk + 1)[0, 0])
-                parts.append(np.arange(first, first + pack.CHUNK))
-            else:
-                parts.append(np.full(pack.CHUNK, np.nan, np.float32))
-        return np.concatenate(parts) if parts else np.empty(0, np.float32)
+        if stop <= start:
+            return np.empty(0, np.float32)
+        held = self._pieces(0, start, stop - 1, column)
+        if column == pack.ROW and len(held) < stop - start:
+            firsts = self.entries(1, pack.ROW, start, stop)[:, 0].astype(np.int64)
+            plain = {start + i: np.arange(first, first + pack.CHUNK) for i, first in enumerate(firsts)}
+        else:
+            plain = {}
+        unknown = np.full(pack.CHUNK, np.nan, np.float32)
+        return np.concatenate(
+            [
+                pack.from_blob(column, held[chunk]) if chunk in held else plain.get(chunk, unknown)
+                for chunk in range(start, stop)
+            ]
+        )
 
     def scan(self, column: int) -> Iterator[pack.Array]:
         """One column of the whole stream, in pieces of bounded size."""
@@ -95,11 +101,12 @@ class StreamReader:
             yield self.raw(column, start, min(start + _STRIDE, self.head.chunks))
         yield self.head.tail.column(column)
 
-    def _piece(self, level: int, node: int, column: int) -> bytes | None:
+    def _pieces(self, level: int, first: int, last: int, column: int) -> dict[int, bytes]:
+        """Node (or chunk) -> blob, of those from `first` to `last` that are there."""
         assert self.head is not None
-        number = piece_id(level, self.head.id, node, column)
-        row = self._sql.execute("SELECT data FROM piece WHERE id = ?", (number,)).fetchone()
-        return None if row is None else bytes(row[0])
+        low, high = (piece_id(level, self.head.id, node, column) for node in (first, last))
+        found = self._sql.execute(_PIECES, (low, high))
+        return {first + (number - low) // piece_id(0, 0, 1, 0): data for number, data in found}
 
 
 def rows(reader: StreamReader, keys: Sequence[str], first: int, last: int) -> dict[str, pack.Array]:
