@@ -13,6 +13,9 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "waiting": ("waiting", "Attached. Waiting for the first training step."),
     "collecting": ("waiting", "Not enough data yet: {steps} of {needed} steps."),
     "healthy": ("good", "Healthy: nothing is slowing this run down."),
+    "inference": ("good", "Inference: a step takes {p50:.3g} ms; p95 {p95:.3g} ms, p99 {p99:.3g} ms."),
+    "inference_counted": ("good", "Inference: a step takes {p50:.3g} ms (p95 {p95:.3g}, p99 {p99:.3g}),"
+        " {samples_per_s:,.0f} samples/s in batches of {batch:.0f}."),
     "healthy_busy": ("info", "No fault of this run's own, but other processes take its CPUs."),
     "finished": ("good", "Finished after {steps} steps. Nothing slowed this run down."),
     "finished_unmeasured": ("info", "Finished, and no training step was seen: there is nothing to judge."),
@@ -39,6 +42,7 @@ def verdict(
     steps: int,
     exit: Mapping[str, Any] | None = None,  # noqa: A002 the report's own name for it
     cleared: Sequence[Finding] = (),
+    inference: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What to say of a run.
 
@@ -48,6 +52,8 @@ def verdict(
         steps: steps taken so far.
         exit: the report's `exit` ({"code", "signal", "reason", "rank"}), None while it runs.
         cleared: findings that once stood and are over.
+        inference: of a run that trains nothing: p50, p95, p99 (milliseconds a step), and samples_per_s
+            and batch where they are known.
 
     Returns:
         {"key", "params", "text", "tone"}: `text` is `TEXTS[key]` filled with `params`.
@@ -59,6 +65,8 @@ def verdict(
         return _stalled(loud)
     if loud:
         return _found(loud[0])
+    if inference is not None and steps >= MIN_STEPS:
+        return _say("inference_counted" if inference.get("batch") else "inference", **inference)
     if status == "finished":
         return _finished(steps, ranked([finding for finding in cleared if finding.severity != "info"]))
     if steps == 0:

@@ -284,7 +284,14 @@ class LiveRun:
 
     def _verdict(self, status: str, end: dict[str, Any] | None) -> dict[str, Any]:
         cleared = [record.finding for record in self._course.records if record.cleared_at_s is not None]
-        said = verdict(status, self._course.standing, steps=self.state.steps, exit=end, cleared=cleared)
+        said = verdict(
+            status,
+            self._course.standing,
+            steps=self.state.steps,
+            exit=end,
+            cleared=cleared,
+            inference=view.inference(self.state),
+        )
         result: dict[str, Any] = plain(said)
         return result
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from monitor.live import RunState
 from monitor.live.columns import Columns
 from monitor.live.ending import signal_name
@@ -16,6 +18,10 @@ from monitor.schema import keys_of
 UPDATE_ROWS, SNAPSHOT_ROWS = 600, 120
 #: Streams that an update carries at most, and ranks.
 STREAMS, RANKS = 512, 512
+
+#: Steps that tell whether anything is trained.
+LATELY = 512
+_TRAINED = ("backward_calls", "optimizer_steps")
 
 _RATES = ("steps_per_s", "samples_per_s", "tokens_per_s", "data_share")
 _QUANTILES = ("step_p50_ms", "step_p95_ms", "step_p99_ms")
@@ -36,6 +42,21 @@ def tiles(state: RunState) -> dict[str, Any]:
         "gpu": _gpus(state),
         "loss": "NaN" if state.loss_is_nan else _number(state.own.newest("run_loss")),
     }
+
+
+def inference(state: RunState) -> dict[str, float] | None:
+    """Latency (ms a step), and throughput where batches were counted, of a run that trains nothing."""
+    tables = [rank.steps for rank in state.ranks.values() if len(rank.steps)]
+    quantiles = {key: state.own.newest(f"step_{key}_ms") for key in ("p50", "p95", "p99")}
+    if not tables or not all(map(math.isfinite, quantiles.values())):
+        return None
+    if any(np.any(steps.column(key, LATELY) != 0) for steps in tables for key in _TRAINED):
+        return None
+    samples = np.concatenate([steps.column("samples", LATELY) for steps in tables])
+    rate = state.own.newest("samples_per_s")
+    if not math.isfinite(rate) or not np.isfinite(samples).any():
+        return quantiles
+    return {**quantiles, "samples_per_s": rate, "batch": float(np.nanmedian(samples))}
 
 
 def epoch(state: RunState) -> int | None:

@@ -130,3 +130,16 @@ def test_there_is_always_a_sentence(
     """No combination leaves a run without its sentence, filled with its parameters."""
     said = verdict(status, findings, steps=steps, exit=end)
     assert said["text"] == TEXTS[said["key"]][1].format(**said["params"])
+
+
+def test_inference_is_judged_by_latency_and_throughput() -> None:
+    """Unless something is found; with too few steps nothing is said yet."""
+    known = {"p50": 4.2, "p95": 5.0, "p99": 9.876, "samples_per_s": 15_000.0, "batch": 64.0}
+    said = verdict("running", (), steps=500, inference=known)
+    assert said["key"] == "inference_counted"
+    for word in ("4.2 ms", "p99 9.88", "15,000 samples/s", "batches of 64"):
+        assert word in said["text"]
+    only = {name: known[name] for name in ("p50", "p95", "p99")}
+    assert key("finished", inference=only) == "inference"
+    assert key("running", STARVED, inference=known) == "finding_gain"
+    assert key("running", steps=MIN_STEPS - 1, inference=known) == "collecting"

@@ -99,3 +99,25 @@ def test_epoch() -> None:
     training = Training()
     assert view.epoch(fed(training.start(), training.batch(5))) is None
     assert view.epoch(fed(training.batch(5, epoch=2.0), training.batch(5, epoch=3.0))) == 3
+
+
+def test_inference_is_told_by_what_is_not_trained() -> None:
+    """No backward pass and no optimizer step in it; where neither was counted, nothing is claimed."""
+    nothing = {"backward_calls": 0.0, "optimizer_steps": 0.0}
+    training = Training()
+    told = view.inference(fed(training.start(), training.batch(100, **nothing)))
+    assert told is not None
+    assert told["p50"] == told["p99"] == pytest.approx(20)
+    assert (told["batch"], told["samples_per_s"]) == (32, pytest.approx(1600))
+    for trained in ({}, {**nothing, "backward_calls": 1.0}, {**nothing, "optimizer_steps": 1.0}):
+        training = Training()
+        assert view.inference(fed(training.start(), training.batch(100, **trained))) is None
+
+
+def test_inference_without_batches_has_its_latency_alone() -> None:
+    """Requests of unknown size."""
+    training = Training()
+    nothing = {"backward_calls": 0.0, "optimizer_steps": 0.0, "samples": float("nan")}
+    told = view.inference(fed(training.start(), training.batch(100, **nothing)))
+    assert told is not None
+    assert set(told) == {"p50", "p95", "p99"}
