@@ -92,6 +92,13 @@ def epoch_starts(window: Window, rank: Rank) -> NDArray[np.int64]:
     return rows[(rows > 0) & (rows < len(numbers))]
 
 
+def stalled(window: Window, rank: Rank) -> NDArray[np.int64]:
+    """Rows in which the rank stalled: that is told as a stall, and as nothing else."""
+    steps = [event.get("step") for event in window.events_of("stall", rank=rank.rank)]
+    known = np.asarray([step for step in steps if step is not None], dtype=np.int64)
+    return np.flatnonzero(np.isin(rank.steps.get("step", np.empty(0)), known))
+
+
 def cycles(rows: NDArray[np.int64]) -> slice | None:
     """Rows from after the first to the last of recurring `rows`: whole periods, None below two of them.
 

@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 
 from .machine import crowded
 from .robust import Mask, Values, median, quantile, quarters
-from .steady import MIN_STEPS, WARMUP_STEPS, cut, epoch_starts, phase_ms, span, steady, step_ms, train_loader
+from .steady import (
+    MIN_STEPS,
+    WARMUP_STEPS,
+    cut,
+    epoch_starts,
+    phase_ms,
+    span,
+    stalled,
+    steady,
+    step_ms,
+    train_loader,
+)
 from .window import Rank, Window
 
 Rows = NDArray[np.int64]
@@ -131,6 +142,7 @@ def waits(window: Window, rank: Rank) -> Waits | None:
         return None
     wait, whole = phase_ms(part, "data"), step_ms(part)
     other = np.maximum(np.nan_to_num(whole, nan=0.0) - wait, 0.0)
+    wait[stalled(window, part)] = other[stalled(window, part)] = 0.0
     busy = crowded(window, rank)
     workers = int(found[1].get("num_workers") or 0)
     starts = _starts(window, part, workers)
@@ -141,12 +153,6 @@ def waits(window: Window, rank: Rank) -> Waits | None:
         excess[spikes] = 0.0
     judged = Waits(part, found[1], wait, other, excess, starts, spikes, busy, "none")
     return replace(judged, pattern=_pattern(judged, epoch_starts(window, part)))
-
-
-def worst(window: Window) -> Waits | None:
-    """The waits of the rank that loses most, the lowest rank among equals; None where none has any."""
-    found = [waits(window, window.ranks[number]) for number in sorted(window.ranks)]
-    return max((one for one in found if one is not None), key=lambda one: one.lost_share, default=None)
 
 
 def rhythm(wait_ms: Values, workers: int) -> bool:

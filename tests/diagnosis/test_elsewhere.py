@@ -98,6 +98,15 @@ def test_the_newest_stacks_count():
     assert (found.samples, round(found.share, 2), found.location) == (10, 0.5, "train.py:7")
 
 
+@pytest.mark.parametrize(("count", "least"), [(1, None), (2, 1 / 3), (20, 10 / 21)])
+def test_few_stacks_prove_less(count: int, least: float | None):
+    """One look says nothing; of two that agree, a third might not have."""
+    one = rank(other=16.0)
+    told = event("other_stack", total=count, frames=[{**line("log(x)"), "count": count}])
+    found = lost(window(one, events=[told]), one, "logging")
+    assert (found.least if found else None) == (pytest.approx(least, rel=0.01) if least else None)
+
+
 def test_every_rank_has_its_own_stacks():
     """A rank that loses nothing is not named."""
     slow, fine = rank(number=0, other=16.0), rank(number=1, other=16.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows import every, loader, rank, samples, window
+from windows import event, every, loader, rank, samples, window
 
 from monitor.diagnosis.detectors import data_degrading, data_spikes, data_starvation
 from monitor.diagnosis.waiting import RHYTHM, Waits, grows, rhythm, waits, within_epochs
@@ -114,6 +114,16 @@ def test_a_crowd_excuses_short_waits():
     """The same waits count on an idle machine and not on a busy one."""
     idle, busy = judged(data=9.0), judged(data=9.0, samples=samples(runq_share=0.4))
     assert (idle.lost_share > 0.2, busy.lost_share, busy.crowded) == (True, 0.0, True)
+
+
+def test_a_stall_is_told_as_a_stall():
+    """The step in which a worker hung counts for nothing here, not even as time."""
+    wait = every(40, 40.0, 1.6)
+    wait[70] = 9_000.0
+    one = rank(data=wait)
+    hung = waits(window(one, events=[event("stall", step=70)], finished=True), one)
+    assert hung is not None
+    assert (hung.wait_ms.max(), hung.data_share < 0.2) == (40.0, True)
 
 
 def test_without_a_loader_there_is_nothing_to_judge():

@@ -22,6 +22,9 @@ WARNING = 4
 #: So many deserve a word.
 INFO = 3
 
+#: torch's name for the rest of a function after a graph break.
+_AFTER_A_BREAK = "torch_dynamo_resume_in_"
+
 
 def detect(window: Window) -> Finding | None:
     """The function that was recompiled most often, and why."""
@@ -44,15 +47,23 @@ def detect(window: Window) -> Finding | None:
     )  # fmt: skip
 
 
+def _known(rank: Rank) -> list[Mapping[str, Any]]:
+    """Recompilations, but for those of what follows a graph break: they go with the break."""
+    told = fact(rank, "compile").get("recompiles") or ()
+    return [
+        one for one in told
+        if isinstance(one, Mapping) and not str(one.get("function")).startswith(_AFTER_A_BREAK)
+    ]  # fmt: skip
+
+
 def _worst(rank: Rank) -> Mapping[str, Any]:
-    known = [one for one in fact(rank, "compile").get("recompiles") or () if isinstance(one, Mapping)]
-    return max(known, key=lambda one: int(one.get("count") or 0), default={})
+    return max(_known(rank), key=lambda one: int(one.get("count") or 0), default={})
 
 
 def _times(rank: Rank) -> int:
     """Recompilations of the function that has most."""
     totals: dict[Any, int] = {}
-    for one in fact(rank, "compile").get("recompiles") or ():
+    for one in _known(rank):
         name = one.get("function"), one.get("location")
         totals[name] = totals.get(name, 0) + int(one.get("count") or 0)
     return max(totals.values(), default=0)

@@ -11,7 +11,7 @@ from monitor.diagnosis.detectors.host_sync import LOST_SHARE, detect
 from monitor.diagnosis.finding import Finding
 
 STORM = {
-    "file": "/home/me/train.py", "line": 36, "func": "main", "count": 20,
+    "file": "/home/me/train.py", "line": 36, "func": "main", "count": 2000,
     "source": "scalars[name, kind] = [t.norm().item(), t.mean().item(), t.std().item()]",
     "leaf_func": "norm", "leaf_file": "/venv/lib/python3.11/site-packages/torch/_tensor.py",
 }  # fmt: skip

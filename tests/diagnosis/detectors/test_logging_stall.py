@@ -13,7 +13,7 @@ from monitor.diagnosis.finding import Finding
 
 LOG = {
     "file": "/home/me/train.py", "line": 39, "func": "main",
-    "source": "tracker.log(step=i, loss=loss.item())", "count": 20,
+    "source": "tracker.log(step=i, loss=loss.item())", "count": 2000,
     "leaf_func": "log", "leaf_file": "/home/me/train.py",
 }  # fmt: skip
 MODEL = {
@@ -21,7 +21,7 @@ MODEL = {
     "line": 30,
     "func": "main",
     "source": "loss = loss_fn(out, y)",
-    "count": 20,
+    "count": 2000,
 }
 
 
@@ -56,8 +56,8 @@ def test_only_its_part_of_the_stacks_counts():
 
 
 def test_stacks_that_could_not_be_told_are_not_its():
-    """Of 80 samples only 20 were told, all logging: a quarter of the time at most."""
-    one = found(LOG, total=80)
+    """Of 8,000 samples only 2,000 were told, all logging: a quarter of the time at most."""
+    one = found(LOG, total=8000)
     assert one is not None
     assert one.evidence["logging_ms_per_step"] == pytest.approx(10, rel=0.01)
 
@@ -78,5 +78,5 @@ def test_other_work_is_left_alone():
 
 def test_garbage_collection_is_not_logging():
     """Time spent collecting garbage is taken off before it is divided."""
-    told = event("other_stack", total=20, frames=[LOG])
+    told = event("other_stack", total=2000, frames=[LOG])
     assert detect(window(rank(other=40.0, gc_ms=39.5), events=[told])) is None

@@ -13,7 +13,7 @@ from monitor.diagnosis.finding import Finding
 
 
 def found(
-    runq: float = 0.3, others: float = 1.0, own: float = 0.8, count: int = 30, **more: Any
+    runq: float = 0.4, others: float = 1.0, own: float = 0.8, count: int = 30, **more: Any
 ) -> Finding | None:
     taken = samples(count, 0.1, runq_share=runq, main_cpu=own, workers_cpu=0.1)
     hosts = {"here": samples(count, 0.1, cpu_used=own + 0.1 + others, cpu_usable=2.0)}

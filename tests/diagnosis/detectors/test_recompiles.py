@@ -35,6 +35,11 @@ def test_functions_are_counted_apart():
     assert recompiled(*({**of(1), "function": f"f{at}"} for at in range(10))) is None
 
 
+def test_what_follows_a_graph_break_goes_with_it():
+    """The rest of a broken function is compiled anew for every value that broke it."""
+    assert recompiled({**of(8), "function": "torch_dynamo_resume_in_forward_at_20"}) is None
+
+
 def test_reasons_of_one_function_add_up():
     """Four different reasons make four recompilations."""
     one = recompiled(*(of(1, reason=f"{SHAPE}{at}") for at in range(4)))
