@@ -1,4 +1,4 @@
-"""Where the loop spends the time that no phase claims: a few stacks of the main thread, now and then.
+"""Where the loop spends the time that no phase claims: some stacks of the main thread, now and then.
 
 Logging, printing, `.item()` in a loop: they show up as `other`, and only a stack can name them.
 """
@@ -11,25 +11,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monitor.agent.follow import Followed
-from monitor.agent.stacks import Dump, Frame, Stacks, Thread, source, working_folder
+from monitor.agent.stacks import Frame, Recording, source, working_folder
 from monitor.batch import Block
 
 #: From this share of recent time on it is worth a look (own: well above what a healthy loop has).
 SHARE = 0.15
 #: Time over which the share is taken, in milliseconds of steps.
 WINDOW_MS = 3000.0
-#: Stacks: at most two a second, so many in the first minute, and six a minute from then on.
-PAUSE_S = 0.5
-FIRST_SAMPLES = 40
-LATER_PAUSE_S = 10.0
+#: Recordings of a second each: (seconds after the first one, stacks a second). Forty stacks in the first
+#: minute, then six a minute: about 20 ms of CPU a recording.
+SECONDS = 1
+FIRST = ((0.0, 20), (5.0, 10), (20.0, 10))
+LATER_S, LATER_RATE = 60.0, 6
 #: Seconds between two events.
 TELL_S = 5.0
 #: Places told of and kept.
 TOLD = 10
 KEPT = 200
 
-#: A stack that passes here was taken in a phase that is claimed, whatever the tape said just before.
-_CLAIMED = ("torch/utils/data/", "torch/autograd/", "torch/optim/", "torch/nn/modules/module.py")
+#: A stack that passes here is one of a claimed phase.
+_CLAIMED = (
+    "torch/utils/data/",
+    "torch/autograd/",
+    "torch/optim/",
+    "torch/nn/modules/module.py",
+    "torch/serialization.py",
+)
 
 
 @dataclass
@@ -39,8 +46,8 @@ class _Looked:
     recent: deque[tuple[float, float]] = field(default_factory=deque)
     other_ms: float = 0.0
     step_ms: float = 0.0
-    dump: Dump | None = None
-    next_s: float = 0.0
+    recording: Recording | None = None
+    first_s: float = 0.0
     taken: int = 0
     total: int = 0
     places: Counter[tuple[Frame, Frame]] = field(default_factory=Counter)
@@ -70,13 +77,12 @@ class Unclaimed:
     def look(self, tape: Followed) -> list[dict[str, Any]]:
         """Take or collect a stack when one is due. Never waits. Returns an `other_stack` event or none."""
         looked, now_s = self._of(tape), time.monotonic()
-        if looked.dump is not None and looked.dump.done():
-            stacks, looked.dump = looked.dump.result(), None
-            self._count(looked, stacks)
-        elif looked.dump is None and now_s >= looked.next_s and self._due(tape, looked):
-            looked.dump = Dump(tape.pid)
+        if looked.recording is not None and looked.recording.done():
+            self._collect(looked)
+        elif looked.recording is None and (rate := self._due(tape, looked, now_s)):
+            looked.recording = Recording(tape.pid, SECONDS, rate)
+            looked.first_s = looked.first_s or now_s
             looked.taken += 1
-            looked.next_s = now_s + (PAUSE_S if looked.taken < FIRST_SAMPLES else LATER_PAUSE_S)
         if looked.total == looked.told_total or now_s - looked.told_s < TELL_S:
             return []
         looked.told_s, looked.told_total = now_s, looked.total
@@ -88,36 +94,40 @@ class Unclaimed:
         looked = self._looked.pop(str(tape.path), None)
         if looked is None:
             return []
-        if looked.dump is not None:
-            looked.dump.drop()
+        if looked.recording is not None:
+            self._collect(looked)  # it ends with its process
         return [self._event(tape, looked)] if looked.total > looked.told_total else []
 
     def close(self) -> None:
         """Give up what is still being taken."""
         for looked in self._looked.values():
-            if looked.dump is not None:
-                looked.dump.drop()
+            if looked.recording is not None:
+                looked.recording.drop()
 
     def _of(self, tape: Followed) -> _Looked:
         return self._looked.setdefault(str(tape.path), _Looked())
 
-    def _due(self, tape: Followed, looked: _Looked) -> bool:
+    def _due(self, tape: Followed, looked: _Looked, now_s: float) -> int:
+        """Stacks a second to record now; 0 while nothing is due."""
         live = tape.live
-        if live is None or live.closed or live.phase != "other":
-            return False
-        return looked.step_ms > 0 and looked.other_ms / looked.step_ms > SHARE
+        if live is None or live.closed or not looked.step_ms or looked.other_ms / looked.step_ms <= SHARE:
+            return 0
+        after_s, rate = FIRST[looked.taken] if looked.taken < len(FIRST) else _later(looked.taken)
+        return rate if now_s - (looked.first_s or now_s) >= after_s else 0
 
-    def _count(self, looked: _Looked, stacks: Stacks) -> None:
-        if stacks.why is not None:
-            looked.next_s = time.monotonic() + LATER_PAUSE_S  # not permitted now, hardly so in half a second
-            return
-        own = _unclaimed_place(stacks.main)
-        if own is None or stacks.main is None:
-            return
-        place = (own, stacks.main.frames[0])
-        if place in looked.places or len(looked.places) < KEPT:
-            looked.places[place] += 1
-        looked.total += 1
+    def _collect(self, looked: _Looked) -> None:
+        assert looked.recording is not None
+        found, why = looked.recording.result()
+        looked.recording = None
+        if why is not None:
+            looked.taken = max(looked.taken, len(FIRST))  # not permitted now, hardly so in a moment
+        for thread, count in found:
+            if thread.own is None or thread.passes(*_CLAIMED):
+                continue
+            place = (thread.own, thread.frames[0])
+            if place in looked.places or len(looked.places) < KEPT:
+                looked.places[place] += count
+            looked.total += count
 
     def _event(self, tape: Followed, looked: _Looked) -> dict[str, Any]:
         frames = [
@@ -135,8 +145,5 @@ class Unclaimed:
         return {"kind": "other_stack", "rank": tape.rank, "total": looked.total, "frames": frames}
 
 
-def _unclaimed_place(main: Thread | None) -> Frame | None:
-    """The user's innermost line, unless the stack is one of a claimed phase."""
-    if main is None or not main.frames or main.passes(*_CLAIMED):
-        return None
-    return main.own
+def _later(taken: int) -> tuple[float, int]:
+    return LATER_S * (taken - len(FIRST) + 1), LATER_RATE

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.agent import stacks
-from monitor.agent.stacks import Dump, Frame, Stacks, Thread, parse, short, take
+from monitor.agent.stacks import Dump, Frame, Recording, Stacks, Thread, parse, parse_recording, short, take
 
 HERE = Path(__file__).parent
 
@@ -136,6 +136,58 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
+
+
+def test_a_recording_counts_the_main_thread_s_stacks(hang: Callable[[str], Any]) -> None:
+    """Twenty looks in a second, most of them at the line that takes the time, innermost first."""
+    process = hang("sleeping")
+    settled(process.pid, "sleeping")
+    found, why = Recording(process.pid, 1, 20).result()
+    assert why is None
+    assert sum(count for _, count in found) > 10
+    assert found[0][0].frames[0].func == "sleeping"
+    assert found[0][0].frames[0].file.endswith("/hangs.py")
+
+
+def test_a_recording_ends_with_its_process(hang: Callable[[str], Any]) -> None:
+    """What was seen until then is kept, and nobody waits for the rest."""
+    process = hang("sleeping")
+    settled(process.pid, "sleeping")
+    recording = Recording(process.pid, 60, 20)
+    time.sleep(1.0)
+    process.kill()
+    process.wait()
+    began = time.monotonic()
+    found, _ = recording.result()
+    assert time.monotonic() - began < 5
+    assert found
+
+
+def test_a_recording_of_nobody_is_a_reason() -> None:
+    """No process: nothing recorded, and why."""
+    if stacks.find_program() is None:
+        pytest.skip("needs py-spy")
+    assert Recording(2**22 + 1, 1, 20).result()[0] == []
+    assert Recording(2**22 + 1, 1, 20).result()[1]
+
+
+def test_recordings_are_read_line_by_line() -> None:
+    """Other threads, other lines and half ones are passed over; odd names survive."""
+    text = """py-spy> Sampling process 20 times a second
+thread (7): MainThread;<module> (/me/my (new) dir/t.py:9);log; (x.py:2) 21
+thread (7): MainThread;<module> (/me/my (new) dir/t.py:9);log (/me/t.py:2) 20
+thread (8): bg;run (/usr/t.py:982) 39
+thread (7);<module> (<string>:1) 3
+thread (7): MainThread;<module> (t.py:1)
+"""
+    found = [(thread.frames[0], count) for thread, count in parse_recording(7, text)]
+    assert found[1:] == [(Frame("/me/t.py", 2, "log"), 20), (Frame("<string>", 1, "<module>"), 3)]
+
+
+@given(st.text(max_size=200))
+def test_any_recording_is_survived(text: str) -> None:
+    """Nothing raises, whatever is printed."""
+    assert isinstance(parse_recording(7, f"{text}\nthread (7): x;{text} 3\n"), list)
 
 
 @given(st.binary(max_size=50) | JSON.map(lambda value: json.dumps(value).encode()))

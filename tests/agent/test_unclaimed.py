@@ -11,7 +11,7 @@ import pytest
 
 from monitor.agent import stacks, unclaimed
 from monitor.agent.follow import Followed
-from monitor.agent.stacks import Frame, Stacks, Thread
+from monitor.agent.stacks import Frame, Thread
 from monitor.agent.unclaimed import Unclaimed
 from monitor.batch import Block
 from monitor.tape.reader import Live
@@ -24,22 +24,30 @@ class Played:
     """A sampler beside one rank, with made-up dumps and a clock that is handed in."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.now_s, self.dumps, self.frames, self.why = 1000.0, 0, (LINE,), None
+        self.now_s, self.rates, self.frames, self.why = 1000.0, [], (LINE,), None
         self.file = folder / "rank-0-1.tape"
         self.tape = Followed(0, 1, 0, 0, 1, 0, None, self.file)  # type: ignore[arg-type]
         self.enter("other")
         monkeypatch.setattr(unclaimed.time, "monotonic", lambda: self.now_s)
-        monkeypatch.setattr(unclaimed, "Dump", lambda pid: self)
+        monkeypatch.setattr(unclaimed, "Recording", self.record)
         self.sampler = Unclaimed()
+
+    @property
+    def taken(self) -> int:
+        """Stacks so far."""
+        return sum(self.rates)
+
+    def record(self, pid: int, seconds: int, rate: int) -> Played:
+        self.rates.append(seconds * rate)
+        return self
 
     def done(self) -> bool:
         return True
 
-    def result(self) -> Stacks:
-        self.dumps += 1
+    def result(self) -> tuple[list[tuple[Thread, int]], str | None]:
         if self.why:
-            return Stacks(1, why=self.why)
-        return Stacks(1, (Thread("MainThread", 1, True, True, self.frames),))
+            return [], self.why
+        return [(Thread("MainThread", 1, True, True, self.frames), self.rates[-1])], None
 
     def drop(self) -> None:
         pass
@@ -70,39 +78,36 @@ def test_a_loop_that_claims_its_time_is_left_alone(played: Played) -> None:
     """Up to 15 % unclaimed: no stack is taken."""
     played.steps(0.14)
     played.run(60)
-    assert played.dumps == 0
+    assert played.taken == 0
 
 
 def test_recent_steps_count(played: Played) -> None:
     """When the time is claimed again, sampling ends."""
     played.steps(0.5)
     played.run(2)
-    before = played.dumps
+    before = played.taken
     played.steps(0.0, count=1000)
     played.run(60)
     assert before > 0
-    assert played.dumps - before <= 1
+    assert played.taken == before
 
 
-def test_at_most_two_a_second_and_forty_in_the_first_minute(played: Played) -> None:
-    """Then six a minute."""
+def test_forty_stacks_in_the_first_minute_then_six_a_minute(played: Played) -> None:
+    """Many at first, for runs that are short; few later, for those that are long."""
     played.steps(0.5)
-    played.run(1)
-    second = played.dumps
     played.run(59)
-    minute = played.dumps
-    played.run(120)
-    assert second <= 2
-    assert minute <= 45
-    assert played.dumps - minute <= 12
+    first = played.taken
+    played.run(300)
+    assert first == 40
+    assert played.taken - first <= 30
 
 
-def test_only_while_the_rank_is_in_no_phase(played: Played) -> None:
-    """In a claimed phase no stack is taken."""
+def test_a_closed_tape_is_left_alone(played: Played) -> None:
+    """After detach nothing is recorded."""
     played.steps(0.5)
-    played.enter("forward")
+    played.tape.live = Live("other", 0, 10, 0, True, 0)
     played.run(30)
-    assert played.dumps == 0
+    assert played.taken == 0
 
 
 def test_the_event_names_lines_with_their_source(played: Played, tmp_path: Path) -> None:
@@ -134,26 +139,26 @@ def test_a_stack_of_a_claimed_phase_does_not_count(played: Played, file: str) ->
     played.frames = (Frame(f"{SITE}torch/{file}", 1, "f"), LINE)
     played.steps(0.5)
     assert played.run(30) == []
-    assert played.dumps > 10
+    assert played.taken > 10
 
 
 def test_an_event_every_five_seconds_and_only_with_news(played: Played) -> None:
     """Nothing new, nothing told."""
     played.steps(0.5)
-    told = played.run(20)
-    played.enter("forward")
-    played.run(6)
-    assert 2 <= len(told) <= 4
-    assert played.run(60) == []
+    told = played.run(30)
+    totals = [event["total"] for event in told]
+    assert 1 <= len(told) <= 3
+    assert totals == sorted(set(totals))
+    assert played.run(20) == []
 
 
 def test_the_most_frequent_come_first_and_their_number_is_bounded(played: Played) -> None:
     """Ten places are told of, however many there are; the sum counts all."""
     played.steps(0.5)
-    for line in range(300):
+    for line in range(50):
         played.frames = (Frame("/me/train.py", line % 25, "f"),)
-        played.run(10)
-    event = played.run(40)[-1]
+        played.run(60)
+    event = played.run(70)[-1]
     counts = [frame["count"] for frame in event["frames"]]
     assert len(counts) == unclaimed.TOLD
     assert counts == sorted(counts, reverse=True)
@@ -161,19 +166,20 @@ def test_the_most_frequent_come_first_and_their_number_is_bounded(played: Played
 
 
 def test_without_permission_it_hardly_tries(played: Played) -> None:
-    """Refused once, the next attempt comes much later."""
+    """Refused once, the next attempt comes a minute later."""
     played.why = "Permission denied"
     played.steps(0.5)
-    played.run(60)
-    assert played.dumps <= 7
+    played.run(55)
+    assert len(played.rates) == 1
 
 
 def test_what_was_not_told_comes_at_the_end(played: Played) -> None:
     """A run that ends within five seconds of the last event loses nothing."""
     played.steps(0.5)
-    played.run(2)
+    while len(played.rates) < 2:
+        played.run(0.25)
     (event,) = played.sampler.forget(played.tape)
-    assert event["total"] >= 1
+    assert event["total"] == 30
     assert played.sampler.forget(played.tape) == []
 
 
