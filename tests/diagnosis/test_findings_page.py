@@ -7,9 +7,10 @@ import re
 import pytest
 from sources import ROOT
 
-from monitor.diagnosis.doctor import discover
+from monitor.diagnosis.doctor import Detector, discover
 
 PAGE = (ROOT / "docs/findings.md").read_text()
+TABLE = (ROOT / "docs/detectors.md").read_text()
 ENTRIES = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 #: What every entry answers.
@@ -42,6 +43,14 @@ def test_every_detector_speaks_for_a_code():
 def test_every_entry_answers_every_question(code: str):
     """What, why it costs, how to see it, how to fix it, how sure we are: in this order."""
     assert tuple(re.findall(r"^\* \*\*([^*]+):\*\* \S", ENTRIES[code], re.MULTILINE)) == QUESTIONS
+
+
+@pytest.mark.parametrize("one", discover(), ids=lambda one: one.code)
+def test_the_table_tells_what_a_detector_needs(one: Detector):
+    """docs/detectors.md has a row for each detector, with exactly its needs."""
+    row = re.search(rf"^\| `{one.code}` \|([^|]*)\|", TABLE, re.MULTILINE)
+    assert row, f"{one.code} is missing"
+    assert {need for need in row[1].replace(" ", "").split(",") if need} == one.needs
 
 
 @pytest.mark.parametrize("code", sorted(ENTRIES))
