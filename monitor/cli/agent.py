@@ -25,8 +25,8 @@ EXAMPLE = "  torchvitals agent --spool DIR"
 
 #: How long the last batches may take to reach the hub before they are left on disk.
 DRAIN_S = 60.0
-#: What of the settings is told of the run. Alert addresses hold secrets and are not among it.
-TOLD = ("name", "started_unix_s", "world_size", "config", "argv", "cwd", "python", "hub")
+#: What of the settings is told of the run. The pipeline keeps the alert addresses to itself.
+TOLD = ("name", "started_unix_s", "world_size", "config", "argv", "cwd", "python", "hub", "alerts")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

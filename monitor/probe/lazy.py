@@ -65,19 +65,19 @@ def when_imported(name: str, then: Callable[[], None]) -> None:
         sys.meta_path.insert(0, _Finder(name, then))
 
 
-def attach_when_training_begins() -> None:
-    """Set the triggers as soon as torch is imported."""
-    when_imported("torch", _set_triggers)
+def when_training_begins(attach: Callable[[], object]) -> None:
+    """Call `attach` once, when training begins. The triggers are set as soon as torch is imported."""
+    when_imported("torch", lambda: _set_triggers(attach))
 
 
-def _set_triggers() -> None:
+def _set_triggers(attach: Callable[[], object]) -> None:
     try:
-        _patch()
+        _patch(attach)
     except Exception as error:  # noqa: BLE001 - the script runs, with us or without
         print(f"torchvitals: monitoring is off: {type(error).__name__}: {error}", file=sys.stderr)
 
 
-def _patch() -> None:
+def _patch(attach: Callable[[], object]) -> None:
     import torch
     from torch.optim.optimizer import register_optimizer_step_pre_hook
     from torch.utils.data import DataLoader
@@ -92,8 +92,6 @@ def _patch() -> None:
     def begin() -> None:
         patches.restore()
         constructions.restore()
-        from monitor.session import attach
-
         attach()
 
     def before(owner: Any, name: str) -> None:

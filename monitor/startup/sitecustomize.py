@@ -25,11 +25,13 @@ def _begin() -> None:
     if not os.environ.get("MONITOR_RUN_KEY"):
         return
     try:
-        import monitor.probe.lazy as lazy
+        import monitor
     except ImportError:
         sys.path.append(os.path.dirname(os.path.dirname(here)))
-        import monitor.probe.lazy as lazy
-    lazy.attach_when_training_begins()
+        import monitor
+    from monitor.probe.lazy import when_training_begins
+
+    when_training_begins(monitor.attach)
 
 
 try:
