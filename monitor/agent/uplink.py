@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -132,6 +133,7 @@ class _Link:
     def __init__(self, wake: threading.Event) -> None:
         self._wake = wake
         self._client: Any = None
+        self._socket: Any = None
         self._welcome = threading.Event()
         self._answered = threading.Event()
         self._answer: Any = None
@@ -150,6 +152,7 @@ class _Link:
         client.connect(
             url, auth=auth, namespaces=[NAMESPACE], transports=["websocket"], wait_timeout=CONNECT_S
         )
+        self._socket = getattr(client.eio, "ws", None)
         if not self._welcome.wait(CONNECT_S) or self.lost:
             raise Lost("the hub did not say welcome")
         return self._seq
@@ -166,15 +169,16 @@ class _Link:
 
     def close(self) -> None:
         """Disconnect, without ever raising."""
-        try:
-            if self._client is not None:
-                # Otherwise the library waits three seconds for the other side's farewell.
-                socket = getattr(self._client.eio, "ws", None)
-                if socket is not None:
-                    socket.abort()
-                self._client.disconnect()
-        except Exception:  # noqa: BLE001 - it is thrown away
-            return
+        steps: list[Callable[[], Any]] = []
+        if self._client is not None:
+            steps.append(self._client.disconnect)
+        if self._socket is not None:
+            # Without the first, the library waits three seconds for the other side's farewell; without
+            # the last, it leaves the socket to the garbage collector.
+            steps = [self._socket.abort, *steps, self._socket.shutdown]
+        for step in steps:
+            with contextlib.suppress(Exception):
+                step()
 
     def _on_welcome(self, greeting: Any = None) -> None:
         seq = greeting.get("seq") if isinstance(greeting, dict) else None
