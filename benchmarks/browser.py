@@ -12,6 +12,8 @@ run, so that two minutes of watching are hours of training.
 | charts_ms | … until every chart on screen is drawn once |
 | latency_ms | from a batch's arrival at the hub until its step number is in the page, p50 and p95 |
 | long_tasks | main-thread tasks over 50 ms after the first drawing of all charts (PerformanceObserver) |
+| long_tasks_cpu | tasks over 50 ms in CPU time: what is left of them on a machine with nothing else to do |
+| task_cpu_ms_max | the longest main-thread task in CPU time |
 | cpu_share | CPU time of the page's main thread ÷ wall time: no busy neighbour adds to it |
 | load | the machine's load average (1 min) while it was watched, before and after |
 | heap_mb | JavaScript heap after a collection, at even distances; `heap_slope_mb_per_min` is its trend |
@@ -43,6 +45,8 @@ SCREEN = {"width": 1440, "height": 900}
 #: Seconds between two batches: the hub sends at most twice a second.
 EVERY_S = 0.5
 HEAP_SAMPLES = 8
+#: What the browser itself calls a long task.
+LONG_MS = 50.0
 
 #: Notes when what is on the screen, and every long task.
 WATCH = """
@@ -121,8 +125,10 @@ def watched(browser: Browser, hub: PlayedHub, run: PlayedRun, seconds: float) ->
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     load = os.getloadavg()[0]
+    browser.start_tracing(page=page, categories=["toplevel", "__metadata"])
     before, began = busy_s(session), time.monotonic()
     sent = feed(page, run, seconds, rows=1)
+    tasks_ms = main_thread_ms(browser.stop_tracing())
     share = (busy_s(session) - before) / (time.monotonic() - began)
     long_ms = sorted(duration for _, duration in page.evaluate("() => seen.long"))
     shown = dict(page.evaluate("() => seen.steps"))
@@ -133,6 +139,8 @@ def watched(browser: Browser, hub: PlayedHub, run: PlayedRun, seconds: float) ->
         "latency_ms": {"p50": round(late[len(late) // 2]), "p95": round(late[int(0.95 * (len(late) - 1))])},
         "long_tasks": len(long_ms),
         "long_tasks_ms": [round(duration) for duration in long_ms[-5:]],
+        "long_tasks_cpu": sum(task > LONG_MS for task in tasks_ms),
+        "task_cpu_ms_max": round(max(tasks_ms)),
         "cpu_share": round(share, 3),
         "load": [round(load, 1), round(os.getloadavg()[0], 1)],
     }
@@ -180,6 +188,15 @@ def feed(page: Page, run: PlayedRun, seconds: float, rows: int) -> dict[int, flo
         sent[run.steps] = time.time() * 1e3
         page.wait_for_timeout(max(0.0, due - time.monotonic()) * 1e3)
     return sent
+
+
+def main_thread_ms(trace: bytes) -> list[float]:
+    """CPU time of each task of the pages' main threads."""
+    events = json.loads(trace)["traceEvents"]
+    names = {(e["pid"], e["tid"]): e["args"].get("name") for e in events if e["name"] == "thread_name"}
+    ours = {thread for thread, name in names.items() if name == "CrRendererMain"}
+    tasks = [e for e in events if e["name"].endswith("RunTask") and (e["pid"], e["tid"]) in ours]
+    return [task["tdur"] / 1e3 for task in tasks if "tdur" in task]
 
 
 def busy_s(session: CDPSession) -> float:
