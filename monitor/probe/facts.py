@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import os
 import platform
-import sys
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.utils.data import IterableDataset
 
+from monitor.probe.compiler import Compiler
 from monitor.probe.forward import OURS, SEAM
+from monitor.probe.place import made_at, user_frame
 from monitor.probe.recorder import Recorder
 
 #: Modules of a model that are looked at.
 MODULES = 20_000
-#: Reasons kept of the compiler's counters.
-REASONS = 12
+#: Layers described one by one, the largest.
+MATMULS = 200
 UNITS = 8  # half-precision matrix units want multiples of this (torch's own rule)
 
 
@@ -65,28 +70,29 @@ def _cpu_flags() -> list[str]:
 def model_facts(model: nn.Module) -> dict[str, Any]:
     """What a model is made of."""
     dtypes: collections.Counter[str] = collections.Counter()
-    trainable = 0
+    trained: collections.Counter[str] = collections.Counter()
     for parameter in model.parameters():
-        dtypes[str(parameter.dtype).removeprefix("torch.")] += parameter.numel()
-        trainable += parameter.numel() if parameter.requires_grad else 0
-    kinds: collections.Counter[str] = collections.Counter()
-    convolutions, last, unaligned = 0, 0, []
-    for name, module in list(model.named_modules())[:MODULES]:
-        kinds[type(module).__name__] += 1
-        weight = getattr(module, "weight", None)
-        if isinstance(module, nn.Conv2d | nn.Conv3d) and isinstance(weight, torch.Tensor):
-            convolutions += 1
-            last += _channels_last(weight)
-        if isinstance(module, nn.Linear) and (module.in_features % UNITS or module.out_features % UNITS):
-            unaligned.append([name, module.in_features, module.out_features])
+        name = str(parameter.dtype).removeprefix("torch.")
+        dtypes[name] += _elements(parameter)
+        trained[name] += _elements(parameter) if parameter.requires_grad else 0
+    modules = list(itertools.islice(model.named_modules(), MODULES))
+    kinds = collections.Counter(type(module).__name__ for _, module in modules)
+    unaligned = [
+        [name, module.in_features, module.out_features]
+        for name, module in modules
+        if isinstance(module, nn.Linear) and (module.in_features % UNITS or module.out_features % UNITS)
+    ]
+    convolutions = [module for _, module in modules if isinstance(module, nn.Conv2d | nn.Conv3d)]
     return {
         "class": type(model).__name__,
         "parameters": sum(dtypes.values()),
-        "trainable": trainable,
+        "trainable": sum(trained.values()),
         "dtypes": dict(dtypes),
+        "trainable_dtypes": {name: count for name, count in trained.items() if count},
         "modules": dict(kinds.most_common(24)),
-        "conv_layers": convolutions,
-        "conv_channels_last": last,
+        "matmuls": _matmuls(modules),
+        "conv_layers": len(convolutions),
+        "conv_channels_last": sum(_channels_last(module.weight) for module in convolutions),
         "unaligned": unaligned[:16],
         "unaligned_count": len(unaligned),
         "data_parallel": kinds.get("DataParallel", 0) > 0,
@@ -94,6 +100,29 @@ def model_facts(model: nn.Module) -> dict[str, Any]:
         "device": next((str(p.device) for p in model.parameters()), None),
         "compiled": type(model).__name__ == "OptimizedModule" or _compiled_in_place(model),
     }
+
+
+def _matmuls(modules: list[tuple[str, nn.Module]]) -> list[dict[str, Any]]:
+    """Layers that multiply matrices, largest first: name, kind, shape [in, out], elements of the weight.
+
+    `rows`, how many rows of input they meet in one call, is not known: None.
+    """
+    found: list[dict[str, Any]] = []
+    for name, module in modules:
+        if isinstance(module, nn.Linear):
+            kind, shape = "linear", [module.in_features, module.out_features]
+        elif isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+            kind, shape = "conv", [module.in_channels // module.groups, module.out_channels]
+        else:
+            continue
+        elements = _elements(module.weight)
+        found.append({"name": name, "kind": kind, "shape": shape, "elements": elements, "rows": None})
+    return sorted(found, key=lambda one: -one["elements"])[:MATMULS]
+
+
+def _elements(parameter: torch.Tensor) -> int:
+    """Elements of a parameter; 0 for a lazy module's that has no shape yet."""
+    return 0 if is_lazy(parameter) else int(parameter.numel())
 
 
 def _compiled_in_place(model: nn.Module) -> bool:
@@ -107,38 +136,55 @@ def _channels_last(weight: torch.Tensor) -> bool:
     return weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
 
 
-def compile_facts() -> dict[str, Any] | None:
-    """The compiler's own counters; None where torch.compile was never used. Imports nothing."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    if utils is None:
+def ddp_facts(model: nn.Module) -> dict[str, Any] | None:
+    """How DistributedDataParallel was set up, and what it found; None for any other module.
+
+    From its own log of the last iteration, which costs some microseconds and waits for no device.
+    """
+    if not isinstance(model, nn.parallel.DistributedDataParallel):
         return None
-    counters = utils.counters
-    graphs = counters.get("stats", {}).get("unique_graphs", 0)
-    if not graphs and not counters.get("graph_break") and not counters.get("frames"):
-        return None
-    breaks = collections.Counter(counters.get("graph_break", {}))
+    told = model._get_ddp_logging_data()
     return {
-        "used": True,
-        "unique_graphs": graphs,
-        "frames": dict(counters.get("frames", {})),
-        "graph_breaks": [
-            {"reason": str(reason)[:600], "count": count} for reason, count in breaks.most_common(REASONS)
-        ],
-        "compilations": len(getattr(utils, "compilation_time_metrics", {}).get("_compile.compile_inner", ())),
+        "find_unused_parameters": bool(model.find_unused_parameters),
+        "static_graph": bool(model.static_graph),
+        "gradient_as_bucket_view": bool(model.gradient_as_bucket_view),
+        "bucket_cap_mb": told.get("bucket_cap_bytes", 0) / 2**20,
+        "bucket_bytes": told.get("bucket_sizes"),
+        "unused_parameter_size": told.get("unused_parameter_size"),
+        "iterations": told.get("iteration"),
+        "has_sync_bn": bool(told.get("has_sync_bn")),
+        "backend": told.get("backend_name"),
     }
 
 
-def watch(recorder: Recorder) -> None:
-    """Facts that change while the training runs."""
+def watch(recorder: Recorder, models: Callable[[], list[nn.Module]]) -> None:
+    """Facts that change while the training runs.
+
+    Args:
+        models: gives the models that are trained.
+    """
+    compiler = Compiler()
+    places: weakref.WeakKeyDictionary[nn.Module, str | None] = weakref.WeakKeyDictionary()
 
     def look() -> None:
         recorder.fact("anomaly_mode", {"on": torch.is_anomaly_enabled()})
         recorder.fact("threads", {"threads": torch.get_num_threads(), "usable_cpus": usable_cpus()})
-        compiled = compile_facts()
+
+    def look_at_compiler() -> None:
+        compiled = compiler.facts(recorder.steps)
         if compiled is not None:
             recorder.fact("compile", compiled)
 
-    recorder.watchers.append(look)
+    def look_at_ddp() -> None:
+        for model in models():
+            found = ddp_facts(model)
+            if found is not None:
+                if model not in places:
+                    made = made_at(model, type(model).__name__, user_frame(1))
+                    places[model] = made[0] if made else None
+                recorder.fact("ddp", {**found, "location": places[model]})
+
+    recorder.watchers += [look, look_at_compiler, look_at_ddp]
 
 
 def loader_facts(loader: Any) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Probe:
             install_saving(recorder, patches)
             install_gc(recorder, patches)
             self.amp.install(patches)
-            facts.watch(recorder)
+            facts.watch(recorder, lambda: self.roots.modules)
             recorder.watchers.append(self._describe)
         except BaseException:
             patches.restore()

@@ -476,7 +476,7 @@ def test_a_failure_of_ours_never_reaches_the_loop(
     )
 
 
-@pytest.mark.parametrize("plant", [(facts, "model_facts"), (facts, "compile_facts")], ids=lambda p: p[1])
+@pytest.mark.parametrize("plant", [(facts, "model_facts"), (facts, "ddp_facts")], ids=lambda p: p[1])
 def test_a_fact_that_cannot_be_read_costs_only_itself(
     plant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

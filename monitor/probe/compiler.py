@@ -1,0 +1,121 @@
+"""What torch.compile did: graphs, breaks, recompilations, as its own records tell. Imports none of it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from monitor.probe.place import foreign, short
+
+#: Breaks, and recompiled functions, that are told of; the most frequent first.
+REASONS = 12
+#: Letters of a reason that are kept: the first lines say what it was, the rest is general advice.
+REASON_CHARS = 600
+
+_ENTRY = re.compile(r"^\d+(/\d+)+: ")
+
+
+class Compiler:
+    """Reads torch's records now and then, and adds up what those keep only for a while."""
+
+    def __init__(self) -> None:
+        self._read: object = None
+        self._facts: dict[str, Any] | None = None
+        self._since_us = 0
+        self._count = 0
+        self._place: str | None = None
+        self._again: dict[tuple[str, str | None], dict[str, Any]] = {}
+        self._limit_hit = False
+
+    def facts(self, step: int) -> dict[str, Any] | None:
+        """The fact "compile"; None where torch.compile was never used.
+
+        Keys: used, called, unique_graphs, frames, compilations, limit_hit, location (the first function of
+        the user's that was compiled), graph_breaks [{reason, location, count}] and recompiles
+        [{function, reason, location, count, last_step}], both bounded.
+
+        Args:
+            step: steps done so far.
+        """
+        utils = sys.modules.get("torch._dynamo.utils")
+        if utils is None:
+            return None
+        counters, entries = utils.counters, utils.get_compilation_metrics()
+        newest = _start_us(entries[-1]) if entries else 0
+        state = newest, sum(counters["frames"].values()), sum(counters["graph_break"].values())
+        if state == self._read:
+            return self._facts
+        self._read = state
+        self._take(entries, step)
+        if not self._count and not counters["stats"] and not counters["frames"]:
+            return None
+        gave_up = [text for kind in ("unimplemented", "graph_break") for text in counters[kind]]
+        self._limit_hit = self._limit_hit or any("recompile limit" in str(text) for text in gave_up)
+        again = sorted(self._again.values(), key=lambda one: -one["count"])
+        self._facts = {
+            "used": True,
+            "called": True,
+            "unique_graphs": counters["stats"].get("unique_graphs", 0),
+            "frames": dict(counters["frames"]),
+            "compilations": self._count,
+            "limit_hit": self._limit_hit,
+            "location": self._place,
+            "graph_breaks": breaks(utils),
+            "recompiles": [dict(one) for one in again[:REASONS]],
+        }
+        return self._facts
+
+    def _take(self, entries: Iterable[Any], step: int) -> None:
+        """Add the compilations since the last time. Torch keeps the newest 64."""
+        for entry in entries:
+            started = _start_us(entry)
+            if started <= self._since_us:
+                continue
+            self._since_us = started
+            if entry.co_filename is None:
+                continue
+            self._count += 1
+            own = not foreign(entry.co_filename)
+            place = f"{short(entry.co_filename)}:{entry.co_firstlineno}" if own else None
+            self._place = self._place or place
+            reason = getattr(entry, "recompile_reason", None)  # torch 2.5 and later
+            if reason:
+                self._recompiled(str(entry.co_name), place, str(reason), step)
+
+    def _recompiled(self, function: str, place: str | None, reason: str, step: int) -> None:
+        one = self._again.setdefault((function, place), {"function": function, "location": place, "count": 0})
+        one["reason"] = _ENTRY.sub("", reason)[:REASON_CHARS]
+        one["count"] += 1
+        one["last_step"] = step
+
+
+def _start_us(entry: Any) -> int:
+    return int(getattr(entry, "start_time_us", None) or 1e6 * (entry.start_time or 0))
+
+
+def breaks(utils: Any) -> list[dict[str, Any]]:
+    """Where graphs broke, with torch's reason: from its records of breaks, else from its counters.
+
+    Args:
+        utils: the module torch._dynamo.utils.
+    """
+    found: Counter[tuple[str, str | None]] = Counter()
+    for record in list(getattr(utils, "graph_break_reasons", ())):
+        found[str(record.reason)[:REASON_CHARS], _users(record.user_stack)] += 1
+    told = {reason for reason, _ in found}
+    for reason, count in list(utils.counters["graph_break"].items()):
+        if str(reason)[:REASON_CHARS] not in told:
+            found[str(reason)[:REASON_CHARS], None] = count
+    return [
+        {"reason": reason, "location": place, "count": count}
+        for (reason, place), count in found.most_common(REASONS)
+    ]
+
+
+def _users(stack: Any) -> str | None:
+    """The innermost line of the user's own code in one of torch's stacks."""
+    own = [frame for frame in stack or () if not foreign(frame.filename)]
+    return f"{short(own[-1].filename)}:{own[-1].lineno}" if own else None
