@@ -14,37 +14,48 @@ from .window import Rank, Window
 
 @dataclass(frozen=True)
 class Held:
-    """Memory after the warm-up. All arrays have shape [samples].
+    """Memory in the course of training. All arrays have shape [samples].
 
     Attributes:
         t_s: time of each sample.
         step: steps done by then (with a fraction).
-        main_mb: the main process.
-        tree_mb: main process and workers, shared pages counted once; the main process where the tree
-            was not measured.
+        mb: megabytes.
     """
 
     t_s: Values
     step: Values
-    main_mb: Values
-    tree_mb: Values
+    mb: Values
 
     def __len__(self) -> int:
         return len(self.t_s)
 
 
-def held(rank: Rank) -> Held:
-    """What a rank held while it trained, in the recent past."""
+def main_process(rank: Rank) -> Held:
+    """What a rank's main process held while it trained: after its warm-up, in the recent past."""
+    return _held(rank, "rss_mb")
+
+
+def process_tree(rank: Rank) -> Held:
+    """What it held together with its workers, shared pages counted once.
+
+    Counting them takes long, so the agent does it now and then and repeats the number in between: only
+    the samples with a new one are here.
+    """
+    tree = _held(rank, "tree_pss_mb")
+    new = np.ones(len(tree), dtype=bool)
+    new[1:] = np.diff(tree.mb) != 0
+    return Held(tree.t_s[new], tree.step[new], tree.mb[new])
+
+
+def _held(rank: Rank, key: str) -> Held:
     steps, ends = rank.steps.get("step", np.empty(0)), rank.steps.get("t_s", np.empty(0))
     after = ends[np.searchsorted(steps, WARMUP_STEPS) :]
     if not len(after):
-        return Held(*(np.empty(0),) * 4)
+        return Held(*(np.empty(0),) * 3)
     samples = recent(rank.samples, max(float(after[0]), float(after[-1]) - RECENT_S))
-    t_s, main, tree = (values(samples, key) for key in ("t_s", "rss_mb", "tree_pss_mb"))
-    tree = np.where(np.isnan(tree), main, tree)
-    known = ~np.isnan(tree) & (t_s <= ends[-1])
-    step = np.interp(t_s, ends, steps.astype(np.float64))
-    return Held(t_s[known], step[known], main[known], tree[known])
+    t_s, mb = values(samples, "t_s"), values(samples, key)
+    known = ~np.isnan(mb) & (t_s <= ends[-1])
+    return Held(t_s[known], np.interp(t_s, ends, steps.astype(np.float64))[known], mb[known])
 
 
 def limit_mb(window: Window) -> float | None:

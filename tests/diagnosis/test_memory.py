@@ -5,31 +5,31 @@ from __future__ import annotations
 import numpy as np
 from windows import rank, samples, window
 
-from monitor.diagnosis.memory import held, limit_mb
+from monitor.diagnosis.memory import limit_mb, main_process, process_tree
 from monitor.diagnosis.window import Rank
 
 
 def test_samples_know_their_step():
     """Training from 1 s on in steps of 16 ms: after 2 s it was at step 61 or so."""
-    memory = held(rank(500, samples=samples(20, rss_mb=500.0)))
+    memory = main_process(rank(500, samples=samples(20, rss_mb=500.0)))
     assert memory.t_s[0] == 1.5
     assert round(float(memory.step[memory.t_s == 2.0][0])) == 62
 
 
-def test_the_tree_falls_back_to_the_process():
-    """Where the tree was not measured, the main process stands for it."""
-    memory = held(rank(500, samples=samples(20, rss_mb=500.0, tree_pss_mb=np.nan)))
-    assert (memory.tree_mb == 500).all()
+def test_repeated_numbers_of_the_tree_are_left_out():
+    """The tree is measured now and then: a number that is only repeated was not measured again."""
+    tree = process_tree(rank(500, samples=samples(20, tree_pss_mb=np.repeat([1.0, 2.0, 3.0, 4.0], 5))))
+    assert (tree.mb.tolist(), tree.t_s.tolist()) == ([1, 2, 3, 4], [1.5, 2.5, 5.0, 7.5])
 
 
 def test_samples_after_the_last_step_do_not_count():
     """What the process does once training is over is not training."""
-    assert held(rank(500, samples=samples(60, rss_mb=1.0))).t_s[-1] <= 9.0
+    assert main_process(rank(500, samples=samples(60, rss_mb=1.0))).t_s[-1] <= 9.0
 
 
 def test_nothing_trained_is_nothing_held():
     """Before the end of the warm-up, and without samples."""
-    assert len(held(Rank(0))) == len(held(rank(3))) == len(held(rank(100))) == 0
+    assert [len(main_process(one)) for one in (Rank(0), rank(3), rank(100))] == [0, 0, 0]
 
 
 def test_the_lowest_limit_counts():

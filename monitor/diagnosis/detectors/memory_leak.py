@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.diagnosis.finding import Finding, Severity
-from monitor.diagnosis.memory import Held, held, limit_mb
+from monitor.diagnosis.memory import Held, limit_mb, main_process, process_tree
 from monitor.diagnosis.steady import epoch_starts, steady
 from monitor.diagnosis.window import Rank, Window
 
@@ -33,18 +33,27 @@ STEPS = 40
 #: The limit that near, in seconds, is an emergency (own: time to stop a run by hand).
 SOON_S = 600.0
 
-#: Share of the growth above which it is the workers', not the main process's (own).
-WORKERS_SHARE = 0.7
+#: Whose memory grows.
+MAIN, WORKERS = "main process", "loader workers"
+
+_ADVICE = {
+    WORKERS: "The workers grow, not the main process: Python objects (lists, dicts) of the dataset are "
+    "copied into each worker as they are touched. Keep them in numpy arrays or tensors, and cache nothing per "
+    "worker.",
+    MAIN: "Something keeps tensors alive: append loss.item() or loss.detach(), not loss, to lists and "
+    "running sums, and look for hidden states that are carried on without detach().",
+}
 
 
 @dataclass(frozen=True)
 class Climb:
-    """Steady growth of one rank's memory: MB in all, per step, per second; the workers' share of it."""
+    """Steady growth of one rank's memory, in MB, per step, and per second; whose it is, and when."""
 
     grown_mb: float
     step_mb: float
     second_mb: float
-    workers_share: float
+    of: str
+    memory: Held
 
 
 def detect(window: Window) -> Finding | None:
@@ -53,59 +62,45 @@ def detect(window: Window) -> Finding | None:
     climbs = {rank.rank: climb for rank in ranks if (climb := _climb(window, rank))}
     if not climbs:
         return None
-    number = max(climbs, key=lambda each: climbs[each].grown_mb)
-    climb, memory = climbs[number], held(window.ranks[number])
-    limit, now_mb = limit_mb(window), float(memory.tree_mb[-1])
+    climb = max(climbs.values(), key=lambda each: each.grown_mb)
+    limit, now_mb = limit_mb(window), float(climb.memory.mb[-1])
     left_s = (limit - now_mb) / climb.second_mb if limit else None
     soon = left_s is not None and left_s < SOON_S and climb.grown_mb >= FIRST_EPOCH_MB
     severity: Severity = "critical" if soon and not window.finished else "warning"
-    workers = climb.workers_share >= WORKERS_SHARE
     evidence = {
         "grown_mb": round(climb.grown_mb, 1), "mb_per_step": round(climb.step_mb, 3),
         "now_mb": round(now_mb, 1),
         **({"limit_mb": limit, "limit_reached_in_s": round(left_s)} if limit and left_s is not None else {}),
     }  # fmt: skip
     return Finding(
-        CODE, severity, "Memory grows with every step", "loader workers" if workers else "main process",
-        evidence, _advice(workers), ranks=tuple(climbs),
-        first_step=int(memory.step[0]), last_step=int(memory.step[-1]),
+        CODE, severity, "Memory grows with every step", climb.of, evidence, _ADVICE[climb.of],
+        ranks=tuple(climbs),
+        first_step=int(climb.memory.step[0]), last_step=int(climb.memory.step[-1]),
     )  # fmt: skip
 
 
 def _climb(window: Window, rank: Rank) -> Climb | None:
-    """The climb in the steady part of the run, None where there is none that counts."""
-    memory = held(rank)
-    if len(memory) < SAMPLES or memory.step[-1] - memory.step[0] < STEPS:
-        return None
-    grown = float(memory.tree_mb[-1] - memory.tree_mb[0])
-    step_mb = grown / float(memory.step[-1] - memory.step[0])
+    """The climb in the steady part of the run, None where there is none that counts.
+
+    What the tree climbs while the main process does not is the workers'.
+    """
     least = FIRST_EPOCH_MB if _may_fill_a_cache(window, rank) else GROWTH_MB
-    if grown < least or step_mb < STEP_MB or not _lasts(memory, grown):
-        return None
-    main = float(memory.main_mb[-1] - memory.main_mb[0])
-    share = 0.0 if main != main else min(max(1 - main / grown, 0.0), 1.0)
-    return Climb(grown, step_mb, grown / float(memory.t_s[-1] - memory.t_s[0]), share)
+    for of, memory in ((MAIN, main_process(rank)), (WORKERS, process_tree(rank))):
+        if len(memory) < SAMPLES or memory.step[-1] - memory.step[0] < STEPS:
+            continue
+        grown = float(memory.mb[-1] - memory.mb[0])
+        step_mb = grown / float(memory.step[-1] - memory.step[0])
+        if grown >= least and step_mb >= STEP_MB and _lasts(memory, grown):
+            return Climb(grown, step_mb, grown / float(memory.t_s[-1] - memory.t_s[0]), of, memory)
+    return None
 
 
 def _lasts(memory: Held, grown_mb: float) -> bool:
     """Whether every third of the steps took part in the growth."""
     thirds = np.linspace(memory.step[0], memory.step[-1], 4)
-    levels = np.interp(thirds, memory.step, memory.tree_mb)
+    levels = np.interp(thirds, memory.step, memory.mb)
     return bool((np.diff(levels) >= EACH_THIRD * grown_mb / 3).all())
 
 
 def _may_fill_a_cache(window: Window, rank: Rank) -> bool:
     return not window.finished and not len(epoch_starts(window, steady(rank)))
-
-
-def _advice(workers: bool) -> str:
-    if workers:
-        return (
-            "The workers grow, not the main process: Python objects (lists, dicts) of the dataset are "
-            "copied into each worker as they are touched. Keep them in numpy arrays or tensors, and cache "
-            "nothing per worker."
-        )
-    return (
-        "Something keeps tensors alive: append loss.item() or loss.detach(), not loss, to lists and "
-        "running sums, and look for hidden states that are carried on without detach()."
-    )

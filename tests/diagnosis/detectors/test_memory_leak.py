@@ -63,6 +63,13 @@ def test_growing_workers_are_told_apart():
     assert (one.cause, "workers grow" in one.advice) == ("loader workers", True)
 
 
+def test_a_tree_that_is_measured_rarely_hides_nothing():
+    """Its last number is repeated for seconds; the main process is seen climbing all the same."""
+    one = found(np.full(18, 361.7), main=400 + 600 * GONE_BY)
+    assert one is not None
+    assert one.cause == "main process"
+
+
 @pytest.mark.parametrize(
     ("finished", "growth", "speaks"), [(False, 0.9, False), (False, 1.1, True), (True, 0.9, True)]
 )
