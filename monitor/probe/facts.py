@@ -131,7 +131,7 @@ def _compiled_in_place(model: nn.Module) -> bool:
 
 
 def _channels_last(weight: torch.Tensor) -> bool:
-    if weight.dim() != 4 or weight.shape[1] == 1 or tuple(weight.shape[2:]) == (1, 1):
+    if is_lazy(weight) or weight.dim() != 4 or weight.shape[1] == 1 or tuple(weight.shape[2:]) == (1, 1):
         return False
     return weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
 
