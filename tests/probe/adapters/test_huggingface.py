@@ -144,6 +144,38 @@ def test_resumed_from_a_checkpoint(tmp_path: Path) -> None:
     assert seen.sum("samples") == 7 * 8
 
 
+def test_a_trainer_that_descends_from_it(tmp_path: Path) -> None:
+    """TRL's: its steps, its tokens, its evaluation, as it counts them itself."""
+    trl = pytest.importorskip("trl", reason="trl is not installed")
+    datasets, tokenizers = pytest.importorskip("datasets"), pytest.importorskip("tokenizers")
+    words = ["<pad>", "<eos>", *map(str, range(10))]
+    model = tokenizers.models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<pad>")
+    inner = tokenizers.Tokenizer(model)
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="<pad>", eos_token="<eos>", unk_token="<pad>"
+    )
+    shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    llama = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=len(words), **shape))
+    texts = datasets.Dataset.from_list([{"text": " ".join("0123456789"[: 3 + i % 7])} for i in range(24)])
+    arguments = trl.SFTConfig(
+        str(tmp_path / "out"), per_device_train_batch_size=4, gradient_accumulation_steps=2, report_to=[],
+        num_train_epochs=2, logging_steps=1, eval_strategy="epoch", save_strategy="no", use_cpu=True,
+        bf16=False, max_length=32, disable_tqdm=True, dataloader_pin_memory=False,
+    )  # fmt: skip
+    target = trl.SFTTrainer(
+        llama, arguments, train_dataset=texts, eval_dataset=texts, processing_class=tokenizer
+    )
+    with watching(tmp_path / "tape", target) as seen:
+        target.train()
+    logged = [entry for entry in target.state.log_history if "num_tokens" in entry and "loss" in entry]
+    assert seen.steps == target.state.global_step == 6
+    assert seen.sum("samples") == 48
+    assert seen.sum("tokens") >= logged[-1]["num_tokens"] > 0
+    assert seen.columns["loss"] == pytest.approx([entry["loss"] for entry in logged], abs=2e-2)
+    assert list(np.flatnonzero(seen.columns["eval_ms"])) == [3]
+
+
 def test_numbers_that_the_trainer_logs_are_ours_too(tmp_path: Path) -> None:
     """Learning rate and the like become numbers of the run."""
     target = trainer(tmp_path)
