@@ -7,8 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from .facts import fact
-from .steady import MIN_STEPS, steady, train_loader
+from .elsewhere import unclaimed_ms
+from .steady import MIN_STEPS, share, steady, train_loader
 from .window import Rank, Window
+
+#: Share of wall time outside the known phases that calls for stacks (what its detectors speak from on).
+OTHER_SHARE = 0.15
 
 Need = Callable[[Window], str | None]
 
@@ -86,7 +90,15 @@ def _model(window: Window) -> str | None:
 
 
 def _other_stacks(window: Window) -> str | None:
-    return None if window.events_of("other_stack") else "no stacks sampled outside the known phases"
+    """Stacks are only missed where enough time lies outside the known phases to be worth a look."""
+
+    def much(rank: Rank) -> bool:
+        part = steady(rank)
+        return share(unclaimed_ms(part), part) >= OTHER_SHARE
+
+    if window.events_of("other_stack") or not _any(window, much):
+        return None
+    return "time outside the known phases, and no stacks of it"
 
 
 def _any(window: Window, holds: Callable[[Rank], bool]) -> bool:

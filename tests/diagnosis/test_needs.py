@@ -33,7 +33,13 @@ def test_a_full_window_lacks_nothing(need: str):
     assert absent(frozenset({need}), FULL) is None
 
 
-@pytest.mark.parametrize("need", sorted(NEEDS))
+@pytest.mark.parametrize(("other", "met"), [(2.0, True), (4.0, False)])
+def test_stacks_are_missed_only_where_they_could_tell_something(other: float, met: bool):
+    """With little time outside the known phases there is nothing to look at."""
+    assert (absent(frozenset({"other_stacks"}), window(other=other)) is None) == met
+
+
+@pytest.mark.parametrize("need", sorted(set(NEEDS) - {"other_stacks"}))
 def test_an_empty_window_lacks_everything(need: str):
     """Every need of an empty window is absent, with a reason."""
     assert absent(frozenset({need}), Window(0.0, {}))

@@ -38,8 +38,8 @@ MAIN, WORKERS = "main process", "loader workers"
 
 _ADVICE = {
     WORKERS: "The workers grow, not the main process: Python objects (lists, dicts) of the dataset are "
-    "copied into each worker as they are touched. Keep them in numpy arrays or tensors, and cache nothing per "
-    "worker.",
+    "copied into each worker as they are touched. Keep them in numpy arrays or tensors, and cache nothing "
+    "per worker.",
     MAIN: "Something keeps tensors alive: append loss.item() or loss.detach(), not loss, to lists and "
     "running sums, and look for hidden states that are carried on without detach().",
 }
