@@ -24,6 +24,17 @@ PATIENCE_MS = 20_000
 Open = Callable[..., Page]
 
 
+#: Werkzeug skips closing a file when the browser hung up while it was sent; the collector closes it.
+HUNG_UP = "ignore:Exception ignored in. <_io.FileIO:pytest.PytestUnraisableExceptionWarning"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pages are closed whenever a test ends, also in the middle of a file."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings(HUNG_UP))
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """One browser for all tests; each test gets a context of its own."""
