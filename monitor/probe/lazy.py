@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -80,19 +81,31 @@ def _set_triggers(attach: Callable[[], object]) -> None:
 def _patch(attach: Callable[[], object]) -> None:
     import torch
     from torch.optim.optimizer import register_optimizer_step_pre_hook
-    from torch.utils.data import DataLoader
+    from torch.utils.data import DataLoader, get_worker_info
 
     from monitor.probe.loader import watch_construction
     from monitor.probe.patches import Patches
+    from monitor.probe.recorder import say
 
     patches = Patches()
     constructions = Patches()
     watch_construction(constructions)
 
+    begun = False
+
     def begin() -> None:
+        nonlocal begun
+        if begun:
+            return
+        begun = True
         patches.restore()
         constructions.restore()
-        attach()
+        if get_worker_info() is not None:  # a dataset with a loader of its own, in a loader's worker
+            return
+        try:
+            attach()
+        except Exception as error:  # noqa: BLE001 - the script runs, with us or without
+            say(f"monitoring is off: {type(error).__name__}: {error}. The training goes on.")
 
     def before(owner: Any, name: str) -> None:
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,9 +120,21 @@ def _patch(attach: Callable[[], object]) -> None:
 
     before(DataLoader, "__iter__")
     before(torch.autograd, "backward")
-    patches.on_undo(register_optimizer_step_pre_hook(lambda *_: begin()).remove)
+    patches.on_undo(register_optimizer_step_pre_hook(_once_stepped(begin)).remove)
     if torch.distributed.is_available():
         _after_process_group(torch.distributed, patches, begin)
+
+
+def _once_stepped(begin: Callable[[], None]) -> Callable[..., None]:
+    """A pre-hook that attaches once the step is over: torch walks its hooks now, and attach adds some."""
+    seen: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def before(optimizer: Any, *_: Any) -> None:
+        if optimizer not in seen:
+            seen.add(optimizer)
+            optimizer.register_step_post_hook(lambda *_: begin())
+
+    return before
 
 
 def _after_process_group(distributed: Any, patches: Any, begin: Callable[[], None]) -> None:
