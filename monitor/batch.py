@@ -11,10 +11,11 @@ import json
 import math
 import re
 import struct
+import sys
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeGuard
+from typing import Any, NoReturn, Protocol, TypeGuard
 
 #: A batch larger than this is refused (the agent makes batches of at most MAX_ROWS rows).
 MAX_BYTES = 8 * 1024 * 1024
@@ -113,7 +114,7 @@ def from_bytes(data: bytes) -> Batch:
     if 4 + size > len(data):
         raise BatchError("batch shorter than its header")
     try:
-        header = json.loads(data[4 : 4 + size], parse_constant=_no_constant)
+        header = json.loads(data[4 : 4 + size], parse_constant=_no_constant, parse_float=_float)
     except (ValueError, RecursionError) as error:
         raise BatchError(f"batch header is no JSON: {error}") from None
     return _assemble(header, memoryview(data)[4 + size :])
@@ -166,8 +167,13 @@ def _block(head: Any, payload: memoryview, at: int) -> tuple[Block, int]:
     return Block(stream, first, t_s, columns), end
 
 
-def _no_constant(name: str) -> None:
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_constant(text)
 
 
 def _whole(value: Any) -> TypeGuard[int]:
@@ -175,7 +181,10 @@ def _whole(value: Any) -> TypeGuard[int]:
 
 
 def _finite(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    # JSON's whole numbers know no bound, a float does.
+    return -sys.float_info.max <= value <= sys.float_info.max
 
 
 def _is_key(key: Any) -> bool:
