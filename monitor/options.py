@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -70,8 +71,20 @@ def resolve(given: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Op
         sample_s=_seconds("sample_s", pick("sample_s"), least=0.1) or DEFAULT_SAMPLE_S,
         stall_after_s=_seconds("stall_after_s", pick("stall_after_s"), least=0.5),
         alerts=_several(pick("alerts")),
-        config=dict(given.get("config") or {}),
+        config=_config(pick("config")),
     )
+
+
+def _config(value: Any) -> dict[str, Any]:
+    try:
+        told = json.loads(value) if isinstance(value, str) else dict(value or {})
+        if not isinstance(told, dict):
+            raise TypeError
+        # What JSON does not know (a path, a device, a type) is told by its text.
+        plain: dict[str, Any] = json.loads(json.dumps(told, default=str))
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError(f"config is a JSON object, or a dict of plain values; got {value!r:.80}") from None
+    return plain
 
 
 def _text(value: Any) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import tempfile
 from dataclasses import asdict, dataclass, fields
@@ -79,6 +80,7 @@ def on_network(path: Path) -> bool:
     text = f"{path}/"
     for line in lines:
         _, mount, name, *_ = line.split()
+        mount = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), mount)  # a space is \040 there
         prefix = mount.rstrip("/") + "/"
         if text.startswith(prefix) and len(prefix) >= len(best):
             best, kind = prefix, name
@@ -138,10 +140,11 @@ def save_hub(state: HubState) -> None:
 
 def write_private(path: Path, content: dict[str, Any]) -> None:
     """Replace a JSON file that only this user may read."""
+    text = json.dumps(content)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w") as file:
-        json.dump(content, file)
+        file.write(text)
     temporary.replace(path)
 
 
