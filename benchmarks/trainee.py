@@ -41,14 +41,15 @@ def batches(loop: str) -> Iterator[Any]:
 
 
 def train(how: str, loop: str, length: float, rate: float | None) -> dict[str, Any]:
-    """Train; returns the seconds per step of every chunk after the warm-up, and what else was seen."""
+    """Train; returns seconds a step, by the wall and of CPU time, of every chunk after the warm-up."""
     torch.set_num_threads(1)
     model, loss_fn = nn.Linear(32, 32), nn.MSELoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     facts: dict[str, Any] = {}
     step_context = attached(how, model, facts)
-    chunks, done = [], 0
+    chunks, cpu_chunks, done = [], [], 0
     began = chunk_began = time.perf_counter()
+    cpu_began = time.thread_time()
     for x, y in batches(loop):
         with step_context(model):
             loss = loss_fn(model(x), y)
@@ -59,13 +60,15 @@ def train(how: str, loop: str, length: float, rate: float | None) -> dict[str, A
         if rate:
             keep(began + done / rate)
         if done % CHUNK == 0:
-            now = time.perf_counter()
+            now, cpu = time.perf_counter(), time.thread_time()
             chunks.append((now - chunk_began) / CHUNK)
-            chunk_began = now
+            cpu_chunks.append((cpu - cpu_began) / CHUNK)
+            chunk_began, cpu_began = now, cpu
         if done >= (rate * length if rate else WARM_UP + length):
             break
     facts.update(steps=done, wall_s=time.perf_counter() - began, rss_mb=rss_mb())
-    return {**facts, "step_s": chunks[WARM_UP // CHUNK :]}
+    warm = WARM_UP // CHUNK
+    return {**facts, "step_s": chunks[warm:], "step_cpu_s": cpu_chunks[warm:]}
 
 
 def attached(how: str, model: nn.Module, facts: dict[str, Any]) -> Any:
