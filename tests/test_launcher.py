@@ -1,0 +1,295 @@
+"""Agent and hub beside the training: started once, found again, and nobody's children."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitor import launcher, state
+from monitor.launcher import STARTUP, ensure_hub, enter, listen, new_run_id, run_key, start
+from monitor.options import resolve
+
+
+class Helpers:
+    """In the place of agent and hub: real processes that only hold what they were given."""
+
+    def __init__(self) -> None:
+        self.commands: list[list[str]] = []
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self, command: list[str], log: Path, passed: tuple[int, ...]) -> bool:
+        self.commands.append(command)
+        self._running.append(subprocess.Popen(["sleep", "600"], pass_fds=passed))
+        return True
+
+    def end(self) -> None:
+        while self._running:
+            helper = self._running.pop()
+            helper.kill()
+            helper.wait()
+
+
+@pytest.fixture
+def helpers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Helpers]:
+    made = Helpers()
+    monkeypatch.setattr(launcher, "start", made.start)
+    yield made
+    made.end()
+
+
+def joined(key: str = "key", **given: Any) -> launcher.Place:
+    return enter(resolve({"dashboard": False, **given}), key, name="train", facts={"host": "here"})
+
+
+def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
+    limit = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+KEYS: dict[str, tuple[dict[str, str], str]] = {
+    "told": ({"MONITOR_RUN_KEY": "k", "TORCHELASTIC_RUN_ID": "x"}, "k"),
+    "torchrun": ({"TORCHELASTIC_RUN_ID": "x", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, "elastic:x:a:1"),
+    "slurm": ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"}, "slurm:7:0"),
+    "spawned": ({"MASTER_ADDR": "a", "MASTER_PORT": "1"}, f"master:a:1:{os.getppid()}"),
+}
+
+
+@pytest.mark.parametrize("how", KEYS)
+def test_what_the_ranks_of_a_run_have_in_common(how: str) -> None:
+    """The launcher's own identity, whichever it was."""
+    env, expected = KEYS[how]
+    assert run_key(env) == expected
+
+
+def test_a_lone_process_has_a_key_of_its_own() -> None:
+    """Every attach of a process without a launcher is a new run; one task of a Slurm job is alone as well."""
+    keys = {run_key({}), run_key({}), run_key({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "1"})}
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("name", ["train", "../../etc/passwd", "ünï cödé", "", "..", "a" * 200])
+def test_run_ids_are_names_of_folders(name: str) -> None:
+    """Whatever a run is called, its id is one plain name, and no two are the same."""
+    first, second = new_run_id(name), new_run_id(name)
+    assert first != second
+    assert "/" not in first
+    assert first.isascii()
+    assert len(first) < 100
+    assert first[:8].isdigit()
+
+
+def test_the_first_rank_begins_the_run_and_the_others_join(helpers: Helpers) -> None:
+    """One agent, one run id, one spool, however many ranks come."""
+    places = [joined() for _ in range(3)]
+    assert len({place.run for place in places}) == len(helpers.commands) == 1
+    assert helpers.commands[0][:3] == ["agent", "--spool", str(places[0].spool)]
+    assert all(place.started and place.url is None for place in places)
+
+
+def test_ranks_that_come_at_once_meet_in_one_run(helpers: Helpers) -> None:
+    """Eight at the same moment: still one agent."""
+    places: list[launcher.Place] = []
+    threads = [threading.Thread(target=lambda: places.append(joined())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({place.run for place in places}) == len(helpers.commands) == 1
+
+
+def test_another_key_is_another_run(helpers: Helpers) -> None:
+    """Two runs on one machine do not meet."""
+    assert joined("a").run != joined("b").run
+    assert len(helpers.commands) == 2
+
+
+def test_a_run_whose_agent_has_gone_is_begun_anew(helpers: Helpers) -> None:
+    """The claim goes with the agent, however that ended."""
+    first = joined()
+    helpers.end()
+    second = joined()
+    assert first.run != second.run
+    assert first.spool != second.spool
+
+
+def test_what_the_agent_is_told(helpers: Helpers, tmp_path: Path) -> None:
+    """Options and facts are in a file that only the user reads."""
+    config = {"lr": 0.1, "data": tmp_path}
+    place = joined(sample_s=0.5, alerts=["ntfy://a"], config=config, run_dir=tmp_path / "r")
+    path = place.spool / "run.json"
+    told = json.loads(path.read_text())
+    assert path.stat().st_mode & 0o077 == 0
+    assert (told["run"], told["name"], told["host"], told["sample_s"]) == (place.run, "train", "here", 0.5)
+    assert (told["run_dir"], told["alerts"]) == (str(tmp_path / "r"), ["ntfy://a"])
+    assert told["config"] == {"lr": 0.1, "data": str(tmp_path)}
+
+
+def test_a_hub_elsewhere_is_not_started_here(helpers: Helpers) -> None:
+    """With `hub` given there is an agent and no server."""
+    place = joined(hub="http://hub:7007", dashboard=True)
+    assert [command[0] for command in helpers.commands] == ["agent"]
+    assert place.url == "http://hub:7007"
+
+
+def test_the_address_is_known_before_the_hub_is_up(helpers: Helpers) -> None:
+    """A browser that comes early waits for the first answer instead of being refused."""
+    place = joined(dashboard=True)
+    assert [command[0] for command in helpers.commands] == ["serve", "agent"]
+    assert place.url is not None
+    assert place.url.endswith(f"#/run/{place.run}")
+    hub = state.load_hub(place.run_dir)
+    assert hub is not None
+    with socket.create_connection(("127.0.0.1", hub.port), timeout=5):
+        pass
+
+
+def test_a_hub_that_runs_is_used(helpers: Helpers, tmp_path: Path) -> None:
+    """One hub for one folder of runs."""
+    assert ensure_hub(tmp_path) == ensure_hub(tmp_path)
+    assert len(helpers.commands) == 1
+    assert ensure_hub(tmp_path / "other").port != ensure_hub(tmp_path).port
+
+
+def test_links_outlive_a_hub(helpers: Helpers, tmp_path: Path) -> None:
+    """After its end the next one has the same port and tokens."""
+    first = ensure_hub(tmp_path)
+    helpers.end()
+    assert ensure_hub(tmp_path) == first
+    assert len(helpers.commands) == 2
+
+
+def test_a_port_that_was_taken_meanwhile(helpers: Helpers, tmp_path: Path) -> None:
+    """Then another one; the tokens stay."""
+    first = ensure_hub(tmp_path)
+    helpers.end()
+    with listen(first.port):
+        second = ensure_hub(tmp_path)
+    assert second.port != first.port
+    assert (second.viewer_token, second.ingest_token) == (first.viewer_token, first.ingest_token)
+
+
+def test_tokens_are_long_and_apart(helpers: Helpers, tmp_path: Path) -> None:
+    """Viewers cannot send; two hubs share nothing."""
+    hubs = [ensure_hub(tmp_path), ensure_hub(tmp_path / "other")]
+    tokens = {token for hub in hubs for token in (hub.viewer_token, hub.ingest_token)}
+    assert len(tokens) == 4
+    assert min(map(len, tokens)) >= 32
+
+
+def test_ports_count_up_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first free one; one that is listened on is not free; where all are taken, any."""
+    with listen() as taken:
+        first = taken.getsockname()[1]
+        monkeypatch.setattr(launcher, "FIRST_PORT", first)
+        with listen() as second:
+            assert first < second.getsockname()[1] < first + launcher.PORTS
+        monkeypatch.setattr(launcher, "PORTS", 1)
+        with listen() as other:
+            assert other.getsockname()[1] != first
+        assert taken.getsockname()[0] == "127.0.0.1"
+
+
+def test_a_helper_is_nobodys_child(tmp_path: Path) -> None:
+    """A script that waits for its own children never meets ours; and it holds no stream of the script's."""
+    log = tmp_path / "log"
+    children = set(children_of(os.getpid()))
+    assert start(["--version"], log, ())
+    until(lambda: log.exists() and log.read_text().startswith("torchvitals "))
+    assert set(children_of(os.getpid())) <= children
+
+
+def children_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_what_a_helper_is_told_is_not_lost_in_the_shell(tmp_path: Path) -> None:
+    """Blanks, quotes and dollars in a path stay what they are; the answer is appended to the log."""
+    folder = tmp_path / 'a b\'c $HOME "d"'
+    folder.mkdir()
+    log = folder / "log"
+    log.write_text("before\n")
+    assert start([f"no such $(command) {folder}"], log, ())
+    until(lambda: len(log.read_text().splitlines()) > 1)
+    assert log.read_text().startswith("before\ntorchvitals: unknown command")
+    assert "$(command)" in log.read_text()
+    assert str(folder) in log.read_text().replace("\\'", "'").replace('\\"', '"')
+
+
+def test_where_no_process_may_be_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """False, and no exception: the agent then runs as a thread."""
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise PermissionError("fork")
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    assert not start(["--version"], tmp_path / "log", ())
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "executable", "")
+    assert not start(["--version"], tmp_path / "log", ())
+
+
+def test_a_helper_does_not_monitor_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither our startup folder nor the run's key reach it, and its libraries take one thread."""
+    monkeypatch.setenv("MONITOR_RUN_KEY", "k")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(STARTUP), "/mine"]))
+    env = launcher._helper_env()
+    assert (env["PYTHONPATH"], env["MONITOR"], env["OMP_NUM_THREADS"]) == ("/mine", "off", "1")
+    assert "MONITOR_RUN_KEY" not in env
+
+
+TRAIN = """
+import monitor
+import torch
+model = torch.nn.Linear(2, 1)
+session = monitor.attach(model, name="real")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+print(session.run, session.url)
+"""
+
+
+def test_a_real_agent_and_a_real_hub(tmp_path: Path, own_state: Path) -> None:
+    """A script that trains and ends: the hub is up at its address, the agent has let go of the run."""
+    command = [sys.executable, "-c", TRAIN]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    run, url = done.stdout.split()
+    hub = state.load_hub(tmp_path / "runs")
+    assert hub is not None
+    assert url == f"{hub.url}#/run/{run}"
+    try:
+        until(lambda: answers(hub.port), 30)
+        until(lambda: not any(state.held(lock) for lock in (own_state / "agents").glob("*.lock")), 30)
+    finally:
+        end_holders(state.hub_files(tmp_path / "runs")[1])
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=2) as line:
+        line.sendall(b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+        return line.recv(12).startswith(b"HTTP/1.")
+    return False
+
+
+def end_holders(lock: Path) -> None:
+    """End the process that holds this claim."""
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if entry.readlink() == lock and (pid := int(entry.parts[2])) != os.getpid():
+                os.kill(pid, signal.SIGKILL)
+    until(lambda: not state.held(lock))
