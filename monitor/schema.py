@@ -76,6 +76,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("epoch", "", "epoch", "step", "max", "max", "", "f64"),
     Metric("data_cpu_ms", "ms", "CPU time while fetching data", "step", "mean", "mean", "", "f64"),
     Metric("batch_elements", "", "elements of the batch", "step", "mean", "mean", "", "f64"),
+    Metric("syncs", "", "gradient exchanges", "step", "max", "sum", "", "f64"),
+    Metric("collective_ms", "ms", "communication, hidden or not", "step", "mean", "mean", "", "f64"),
+    Metric("collective_mb", "MB", "exchanged by a rank", "step", "mean", "sum", "", "f64"),
     Metric("step_ms", "ms", "step time", "step", "max", "mean", "step"),
     # proc: sampled by the agent, per rank
     Metric("rss_mb", "MB", "memory, main process", "proc", "sum", "max", "memory"),

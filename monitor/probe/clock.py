@@ -31,6 +31,8 @@ class Clock(NamedTuple):
         mark: mark() -> (time_ns, spent): the step as it stands now, for `cut`.
         lap: lap() -> (time_ns, spent): ends the step now. `spent` has a nanosecond count a phase.
         cut: cut(mark): ends the step where it was marked; what came since belongs to the next one.
+        move: move(source, target, nanoseconds): so much of what this step spent in one phase so far was
+            spent in another one. Never more than there is, so that nothing is counted twice.
         begin: begin(): time before this call belongs to no step. Only the first call does anything.
     """
 
@@ -41,6 +43,7 @@ class Clock(NamedTuple):
     mark: Callable[[], tuple[int, list[int]]]
     lap: Callable[[], tuple[int, list[int]]]
     cut: Callable[[tuple[int, list[int]]], None]
+    move: Callable[[int, int, int], None]
     begin: Callable[[], None]
 
 
@@ -125,4 +128,9 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
             spent[phase] -= nanoseconds
         floor(OTHER)
 
-    return Clock(push, pop, floor, on_floor, mark, lap, cut, begin)
+    def move(source: int, target: int, nanoseconds: int) -> None:
+        moved = min(max(nanoseconds, 0), max(spent[source], 0))
+        spent[source] -= moved
+        spent[target] += moved
+
+    return Clock(push, pop, floor, on_floor, mark, lap, cut, move, begin)

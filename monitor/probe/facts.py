@@ -6,8 +6,6 @@ import collections
 import itertools
 import os
 import platform
-import weakref
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,7 +15,6 @@ from torch.utils.data import IterableDataset
 
 from monitor.probe.compiler import Compiler
 from monitor.probe.forward import OURS, SEAM
-from monitor.probe.place import made_at, user_frame
 from monitor.probe.recorder import Recorder
 
 #: Modules of a model that are looked at.
@@ -157,14 +154,9 @@ def ddp_facts(model: nn.Module) -> dict[str, Any] | None:
     }
 
 
-def watch(recorder: Recorder, models: Callable[[], list[nn.Module]]) -> None:
-    """Facts that change while the training runs.
-
-    Args:
-        models: gives the models that are trained.
-    """
+def watch(recorder: Recorder) -> None:
+    """Facts that change while the training runs."""
     compiler = Compiler()
-    places: weakref.WeakKeyDictionary[nn.Module, str | None] = weakref.WeakKeyDictionary()
 
     def look() -> None:
         recorder.fact("anomaly_mode", {"on": torch.is_anomaly_enabled()})
@@ -175,16 +167,7 @@ def watch(recorder: Recorder, models: Callable[[], list[nn.Module]]) -> None:
         if compiled is not None:
             recorder.fact("compile", compiled)
 
-    def look_at_ddp() -> None:
-        for model in models():
-            found = ddp_facts(model)
-            if found is not None:
-                if model not in places:
-                    made = made_at(model, type(model).__name__, user_frame(1))
-                    places[model] = made[0] if made else None
-                recorder.fact("ddp", {**found, "location": places[model]})
-
-    recorder.watchers += [look, look_at_compiler, look_at_ddp]
+    recorder.watchers += [look, look_at_compiler]
 
 
 def loader_facts(loader: Any) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from monitor.probe.adapters import Adapter
 from monitor.probe.adapters.plain import Boundary, plain
 from monitor.probe.amp import Amp
 from monitor.probe.clock import OTHER
+from monitor.probe.collectives import install_collectives
+from monitor.probe.ddp import Ddp
 from monitor.probe.forward import Roots
 from monitor.probe.lead import Lead
 from monitor.probe.loader import Feeds, watch_construction
@@ -51,6 +53,7 @@ class Probe:
         self.roots = Roots(recorder, lambda: self.feeds.evaluated())
         self.feeds = Feeds(recorder, self.boundary, self.roots.training)
         self.amp = Amp(recorder, self.boundary)
+        self.ddp = Ddp(recorder, self.roots)
         self._targets: weakref.WeakSet[Any] = weakref.WeakSet()
         self.lead = Lead(recorder, self.boundary, self.roots, self.feeds, self.patches)
         self._described: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
@@ -65,12 +68,14 @@ class Probe:
             watch_construction(patches)
             self.feeds.install(patches)
             depth = Depth()
-            install_backward(recorder, patches, self.boundary, self.amp, depth)
+            install_backward(recorder, patches, self.boundary, self.amp, self.ddp, depth)
             install_optimizer(recorder, patches, self.boundary, self.roots, depth)
             install_saving(recorder, patches)
             install_gc(recorder, patches)
             self.amp.install(patches)
-            facts.watch(recorder, lambda: self.roots.modules)
+            self.ddp.install(patches)
+            install_collectives(recorder, patches)
+            facts.watch(recorder)
             recorder.watchers.append(self._describe)
         except BaseException:
             patches.restore()

@@ -23,9 +23,10 @@ BACKWARDS, OPT_STEPS = _INDEX["backward_calls"], _INDEX["optimizer_steps"]
 SKIPPED, SCALE = _INDEX["amp_skipped"], _INDEX["loss_scale"]
 GC, EPOCH = _INDEX["gc_ms"], _INDEX["epoch"]
 DATA_CPU, ELEMENTS = _INDEX["data_cpu_ms"], _INDEX["batch_elements"]
+SYNCS, COLLECTIVE_MS, COLLECTIVE_MB = _INDEX["syncs"], _INDEX["collective_ms"], _INDEX["collective_mb"]
 
 _NAN = math.nan
-_TAIL = [_NAN, _NAN, _NAN, 0.0, 0.0, _NAN, _NAN, 0, _NAN, _NAN, _NAN]
+_TAIL = [_NAN, _NAN, _NAN, 0.0, 0.0, _NAN, _NAN, 0, _NAN, _NAN, _NAN, _NAN, _NAN, _NAN]
 assert len(_TAIL) == len(TAPE_METRICS) - len(PHASES), "a new tape metric needs its start value here"
 
 #: Steps after which facts that grow during training are written anew; then every FACTS_EVERY steps.

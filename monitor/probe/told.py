@@ -13,14 +13,16 @@ class Told:
         whole: asked after each backward pass and optimizer step whether it completes a step; None: it does.
         counts: a batch is counted when it is fetched; False: an adapter counts it.
         sums_loss: the losses of one step's backward passes are shares of one loss.
+        drifts: the newest backward pass exchanged no gradients, though earlier ones did.
         saving: somebody's own way to save is being timed, and `torch.save` inside it is a part of that.
     """
 
-    __slots__ = ("counts", "phase", "saving", "sums_loss", "whole")
+    __slots__ = ("counts", "drifts", "phase", "saving", "sums_loss", "whole")
 
     def __init__(self) -> None:
         self.phase: int | None = None
         self.whole: Callable[[], bool] | None = None
         self.counts = True
         self.sums_loss = False
+        self.drifts = False
         self.saving = False

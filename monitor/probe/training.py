@@ -23,6 +23,7 @@ from torch.optim.optimizer import (
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.amp import Amp
 from monitor.probe.clock import BACKWARD, CHECKPOINT, OPTIMIZER
+from monitor.probe.ddp import Ddp
 from monitor.probe.forward import Roots
 from monitor.probe.patches import Patches
 from monitor.probe.place import location, user_frame
@@ -55,9 +56,10 @@ class Depth:
 
 
 def install_backward(
-    recorder: Recorder, patches: Patches, boundary: Boundary, amp: Amp, depth: Depth
+    recorder: Recorder, patches: Patches, boundary: Boundary, amp: Amp, ddp: Ddp, depth: Depth
 ) -> None:
     """Replace `torch.autograd.backward`, which `Tensor.backward` calls."""
+    exchanged, replicas = ddp.after_backward, ddp.watched
     clock, gate, adopt, late = recorder.clock, recorder.gate, recorder.adopt, depth.late
     push, pop, compiling, first = clock.push, clock.pop, torch.compiler.is_compiling, True
     after = _after_backward(recorder, boundary, amp)
@@ -78,6 +80,8 @@ def install_backward(
                 depth.backward = False
                 pop(opened)
                 try:
+                    if replicas:
+                        exchanged()
                     after(args[0] if args else kwargs.get("tensors"))
                     while late:
                         boundary.optimizer(late.pop(0))

@@ -10,6 +10,7 @@ from monitor.probe.clock import (
     BACKWARD,
     BEFORE,
     CHECKPOINT,
+    COMM,
     DATA,
     EVAL,
     FORWARD,
@@ -121,6 +122,18 @@ def test_a_step_can_end_where_it_was_marked(hands: Hands) -> None:
     assert (marked, clock.lap()) == ((1_010, spent(other=10)), (1_014, spent(other=4)))
 
 
+@pytest.mark.parametrize(("moved", "left"), [(4, 6), (99, 0), (-3, 10)])
+def test_time_can_be_moved_to_the_phase_it_belongs_to(hands: Hands, moved: int, left: int) -> None:
+    """What is known only afterwards; never more than there is, so that the step stays as long as it was."""
+    clock = make_clock([0, 0], hands)
+    clock.begin()
+    depth = clock.push(BACKWARD)
+    hands.wait(10)
+    clock.pop(depth)
+    clock.move(BACKWARD, COMM, moved)
+    assert clock.lap()[1] == spent(backward=left, comm=10 - left)
+
+
 @pytest.mark.parametrize("end", ["lap", "cut"])
 def test_a_steps_end_ends_the_evaluation(hands: Hands, end: str) -> None:
     """An evaluation that was left early does not swallow the steps after it."""
@@ -185,6 +198,16 @@ class AnySequence(RuleBasedStateMachine):
     def pop(self, depth: int) -> None:
         self.clock.pop(depth)
         del self.open[depth:]
+
+    @rule(source=phases, sink=phases, nanoseconds=st.integers(-5, 10**12))
+    def move(self, source: int, sink: int, nanoseconds: int) -> None:
+        """What an open phase has spent since it was entered is not booked yet, and stays."""
+        booked = self.clock.mark()[1][source]
+        self.marked = None
+        self.clock.move(source, sink, nanoseconds)
+        moved = min(max(nanoseconds, 0), booked)
+        self.ledger[source] -= moved
+        self.ledger[sink] += moved
 
     @rule(phase=st.sampled_from([EVAL, OTHER]))
     def floor(self, phase: int) -> None:

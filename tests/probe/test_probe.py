@@ -47,6 +47,8 @@ PLACES = [
     (nn.utils, "clip_grad_value_"),
     (nn.utils.clip_grad, "clip_grad_norm_"),
     (nn.utils.clip_grad, "clip_grad_value_"),
+    (nn.parallel.DistributedDataParallel, "__init__"),
+    (nn.parallel.DistributedDataParallel, "_sync_buffers"),
 ]
 
 
@@ -476,7 +478,7 @@ def test_a_failure_of_ours_never_reaches_the_loop(
     )
 
 
-@pytest.mark.parametrize("plant", [(facts, "model_facts"), (facts, "ddp_facts")], ids=lambda p: p[1])
+@pytest.mark.parametrize("plant", [(facts, "model_facts"), (facts, "usable_cpus")], ids=lambda p: p[1])
 def test_a_fact_that_cannot_be_read_costs_only_itself(
     plant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,8 @@ A step is one iteration of the loop, so it ends where the next iteration begins:
   steps for the second time, the step ended after the optimizer step before that. Once the optimizers of
   one iteration are known, it ends right after the last of them.
 * Where the user says `session.step()`, there and nowhere else.
+* What neither fetches a batch nor exchanges gradients, where the loop's steps did both before, is none: the
+  ranks would drift apart. Trials of speed after the training are written so.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Boundary(NamedTuple):
 def plain(recorder: Recorder) -> Boundary:
     """The rules above, as closures over the state of one loop."""
     end_step, mark, lead = recorder.end_step, recorder.clock.mark, recorder.told
-    trained, told, waiting = False, False, 0
+    trained, told, waiting, drawn = False, False, 0, False
     cycle: set[int] = set()
     cycle_size = 0
     marked: tuple[int, list[int]] | None = None
@@ -68,10 +70,18 @@ def plain(recorder: Recorder) -> Boundary:
         for index in COUNTED:
             values[index] -= then[index] if then[index] == then[index] else 0.0
 
+    def aside() -> bool:
+        """Whether what was just trained belongs to no step, by the last of the rules."""
+        if not (lead.drifts and drawn and not waiting and not told):
+            return False
+        values[BACKWARDS] = values[OPT_STEPS] = 0.0
+        return True
+
     def on_fetch() -> bool:
-        nonlocal trained
+        nonlocal trained, drawn
         if not trained:
             return False
+        drawn = drawn or waiting == 1
         if told:
             trained = False
         else:
@@ -90,7 +100,7 @@ def plain(recorder: Recorder) -> Boundary:
 
     def on_backward() -> None:
         nonlocal trained, marked
-        if lead.whole is not None and not lead.whole():
+        if (lead.whole is not None and not lead.whole()) or aside():
             return
         trained = True
         if waiting == 1:
@@ -98,7 +108,7 @@ def plain(recorder: Recorder) -> Boundary:
 
     def on_optimizer(optimizer: int) -> None:
         nonlocal trained, marked, cycle_size
-        if lead.whole is not None and not lead.whole():
+        if (lead.whole is not None and not lead.whole()) or aside():
             return
         alone = waiting != 1 and not told
         if alone and optimizer in cycle:

@@ -1,0 +1,131 @@
+"""Collectives that a loop calls itself are communication, under whatever name."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from loops import BATCHES, error, loader, net, sgd
+from together import together
+from torch import nn
+from watching import Watch, watching
+
+from monitor.probe.collectives import METHODS
+
+
+@pytest.fixture(autouse=True)
+def group(tmp_path: Path) -> Iterator[None]:
+    """A process group of one."""
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def train(exchange: Callable[[nn.Module], Any]) -> None:
+    """One training that calls `exchange` after every backward pass."""
+    model = net()
+    optimizer = sgd(model)
+    for batch in loader():
+        optimizer.zero_grad()
+        error(model, batch).backward()
+        exchange(model)
+        optimizer.step()
+
+
+def watched(folder: Path, exchange: Callable[[nn.Module], Any]) -> Watch:
+    """The same with a probe."""
+    with watching(folder) as watch:
+        train(exchange)
+    return watch
+
+
+def of(*names: str) -> Callable[..., Any]:
+    """The first of these that this torch has: it renamed some."""
+    return next(getattr(dist, name) for name in names if hasattr(dist, name))
+
+
+ten = torch.zeros(10)
+CALLS: dict[str, Callable[[nn.Module], Any]] = {
+    "all_reduce": lambda model: [dist.all_reduce(p.grad) for p in model.parameters()],
+    "broadcast": lambda _: dist.broadcast(ten, 0),
+    "all_gather": lambda _: dist.all_gather([torch.empty(10)], ten),
+    "all_gather_single": lambda _: of("all_gather_single", "all_gather_into_tensor")(torch.empty(10), ten),
+    "reduce_scatter": lambda _: of("reduce_scatter_single", "reduce_scatter_tensor")(torch.empty(10), ten),
+    "all_to_all_single": lambda _: dist.all_to_all_single(torch.empty(10), ten),
+    "all_gather_object": lambda _: dist.all_gather_object([None], "a"),
+    "barrier": lambda _: dist.barrier(),
+    "asynchronous": lambda _: dist.all_reduce(ten, async_op=True).wait(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_is_communication(name: str, tmp_path: Path) -> None:
+    """In the step in which it was made."""
+    watch = watched(tmp_path, CALLS[name])
+    assert all(ms > 0 for ms in watch.column("comm_ms"))
+    assert watch.steps == BATCHES
+
+
+def test_what_travels_is_counted(tmp_path: Path) -> None:
+    """Ten numbers of four bytes."""
+    assert watched(tmp_path, CALLS["broadcast"]).column("collective_mb") == pytest.approx([40e-6] * BATCHES)
+
+
+def test_collectives_before_the_first_step_belong_to_none(tmp_path: Path) -> None:
+    """A barrier that waits for late ranks to start is no cost of training."""
+    with watching(tmp_path) as watch:
+        time.sleep(0.02)
+        dist.barrier()
+        train(CALLS["barrier"])
+    assert watch.column("comm_ms")[0] < 15
+
+
+def test_everything_is_put_back(tmp_path: Path) -> None:
+    """Torch's own classes are as they were."""
+    before = {name: inspect.getattr_static(dist.ProcessGroup, name, None) for name in METHODS}
+    before["wait"] = inspect.getattr_static(dist.Work, "wait")
+    watched(tmp_path, CALLS["barrier"])
+    after = {name: inspect.getattr_static(dist.ProcessGroup, name, None) for name in METHODS}
+    after["wait"] = inspect.getattr_static(dist.Work, "wait")
+    assert after == before
+
+
+def test_a_call_that_fails_fails_as_before(tmp_path: Path) -> None:
+    """With torch's own exception, and the step goes on."""
+
+    def wrong(_: nn.Module) -> None:
+        with pytest.raises((RuntimeError, ValueError)):
+            dist.all_gather([torch.empty(3)], ten)
+
+    assert watched(tmp_path, wrong).steps == BATCHES
+
+
+FSDP2 = """
+    from torch.distributed.fsdp import fully_shard
+    model = nn.Sequential(nn.Linear(8, 256), nn.ReLU(), nn.Linear(256, 1))
+    fully_shard(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for x, in DataLoader(TensorDataset(torch.randn(16, 8)), batch_size=2):
+        if rank == 1:
+            time.sleep(0.03)
+        optimizer.zero_grad()
+        model(x).pow(2).mean().backward()
+        optimizer.step()
+    model = nn.Linear(1, 1)
+"""
+
+
+def test_fsdp2(tmp_path: Path) -> None:
+    """Its gathers and scatters are communication: the rank that comes first waits in them."""
+    first, second = together(tmp_path, FSDP2)
+    waited, hurried = (median(told.columns["comm_ms"][1:]) for told in (first, second))
+    assert waited > 20 > hurried
+    assert median(first.columns["collective_mb"]) > 0
+    assert not first.warnings + second.warnings

@@ -1,0 +1,226 @@
+"""DistributedDataParallel: what is waited for is communication, what is computed is backward."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+import torch
+import torch.distributed as dist
+from loops import BATCHES, error, learn, loader, net, sgd
+from together import Told, together
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from watching import Watch, digest, watching
+
+from monitor.probe.ddp import TORCH_RATE, exposed_ns
+
+
+@pytest.fixture(autouse=True)
+def group(tmp_path: Path) -> Iterator[None]:
+    """A process group of one."""
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def train(model: nn.Module, epochs: int = 1) -> None:
+    """One ordinary training."""
+    optimizer = sgd(model)
+    for _ in range(epochs):
+        for batch in loader():
+            learn(model, optimizer, batch)
+
+
+def test_exposed_is_what_comes_after_the_arithmetic() -> None:
+    """From the end of backward's own work to the end of the last all-reduce, and never less than nothing."""
+    assert exposed_ns({"backward_comm_time": 9, "backward_compute_comm_overlap_time": 4}) == 5
+    assert exposed_ns({"backward_comm_time": 3, "backward_compute_comm_overlap_time": 4}) == 0
+    assert exposed_ns({}) == 0
+
+
+def test_every_backward_pass_that_exchanges_is_counted(tmp_path: Path) -> None:
+    """One an optimizer step, with all gradients' bytes, and time in the phase comm."""
+    with watching(tmp_path) as watch:
+        model = DistributedDataParallel(net())
+        train(model)
+    size_mb = sum(p.numel() * 4 for p in model.parameters()) / 1e6
+    assert watch.column("syncs") == [1.0] * BATCHES
+    assert watch.column("collective_mb") == pytest.approx([size_mb] * BATCHES)
+    assert all(row["comm_ms"] > 0 and row["collective_ms"] >= row["comm_ms"] for row in watch.rows)
+
+
+def test_nothing_is_counted_twice(tmp_path: Path) -> None:
+    """What goes to comm is taken out of backward: a step is as long as its phases together."""
+    with watching(tmp_path) as watch:
+        train(DistributedDataParallel(net()))
+    phases = [sum(v for k, v in row.items() if k.endswith("_ms") and k in PHASES_MS) for row in watch.rows]
+    assert phases == pytest.approx(watch.column("step_ms"), abs=1e-6)
+    assert min(watch.column("backward_ms")) > 0
+
+
+PHASES_MS = {
+    f"{p}_ms" for p in "data h2d forward backward optimizer comm checkpoint eval other".split()
+}  # fmt: skip
+
+
+def test_no_sync_is_seen(tmp_path: Path) -> None:
+    """Three micro-batches of four exchange nothing, and have no communication."""
+    with watching(tmp_path) as watch:
+        model = DistributedDataParallel(net())
+        optimizer = sgd(model)
+        for number, batch in enumerate(loader(rows=64)):
+            last = number % 4 == 3
+            with contextlib.nullcontext() if last else model.no_sync():
+                error(model, batch).backward()
+            if last:
+                optimizer.step()
+                optimizer.zero_grad()
+    assert watch.column("syncs") == [0.0, 0.0, 0.0, 1.0] * 2
+    assert [ms > 0 for ms in watch.column("comm_ms")] == [False, False, False, True] * 2
+
+
+def test_training_that_exchanges_nothing_has_no_such_numbers(tmp_path: Path) -> None:
+    """Not measured is not zero."""
+    with watching(tmp_path) as watch:
+        train(net())
+    assert all(math.isnan(value) for value in watch.column("syncs") + watch.column("collective_ms"))
+    assert "ddp" not in watch.facts()
+
+
+def test_a_module_that_was_wrapped_before_us_is_found(tmp_path: Path) -> None:
+    """After the first step, with the line that wrapped it."""
+    model = DistributedDataParallel(net())
+    with watching(tmp_path) as watch:
+        train(model)
+    assert watch.column("syncs")[-1] == 1.0
+    assert watch.facts()["ddp"]["location"].startswith("tests/probe/test_ddp.py:")
+
+
+def test_a_module_inside_another_is_found(tmp_path: Path) -> None:
+    """As in a trainer that wraps a part of the model."""
+    model = nn.Sequential(DistributedDataParallel(net(out=4)), nn.Linear(4, 1))
+    with watching(tmp_path) as watch:
+        train(model)
+    assert watch.column("syncs")[-1] == 1.0
+
+
+def test_two_wrapped_modules_are_counted_together(tmp_path: Path) -> None:
+    """A backward pass through both exchanges twice."""
+    with watching(tmp_path) as watch:
+        model = nn.Sequential(DistributedDataParallel(net(out=4)), DistributedDataParallel(nn.Linear(4, 1)))
+        train(model)
+    assert watch.column("syncs") == [2.0] * BATCHES
+
+
+def test_the_fact_says_how_it_is_set_up(tmp_path: Path) -> None:
+    """What detectors need: size, buckets, backend, world size."""
+    with watching(tmp_path) as watch:
+        model = DistributedDataParallel(net(), bucket_cap_mb=1)
+        train(model, epochs=2)
+    fact = watch.facts()["ddp"]
+    size_mb = sum(p.numel() * 4 for p in model.parameters()) / 1e6
+    assert (fact["world_size"], fact["backend"], fact["buckets"]) == (1, "gloo", 1)
+    assert (fact["gradient_mb"], fact["bucket_cap_mb"], fact["class"]) == (size_mb, 1.0, "Sequential")
+
+
+class Branches(nn.Module):
+    """Leaves out a layer in every other call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.calls = net(), net(), 0
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.first(features) + (self.second(features) if self.calls % 2 else 0)
+
+
+def test_a_parameter_unused_once_is_remembered(tmp_path: Path) -> None:
+    """Torch's own log forgets it with the next iteration that uses all."""
+    with watching(tmp_path) as watch:
+        train(DistributedDataParallel(Branches(), find_unused_parameters=True), epochs=2)
+    assert watch.facts()["ddp"]["unused_parameter_size"] > 0
+
+
+def test_trials_without_exchange_after_the_training_are_no_steps(tmp_path: Path) -> None:
+    """Steps are those that the training took; what runs under no_sync behind it, on an old batch, is not."""
+    with watching(tmp_path) as watch:
+        model = DistributedDataParallel(net())
+        optimizer = sgd(model)
+        for batch in loader():
+            learn(model, optimizer, batch)
+        with model.no_sync():
+            for _ in range(4):
+                learn(model, optimizer, batch)
+    assert watch.steps == BATCHES
+
+
+def test_a_training_without_a_loader_may_keep_from_exchanging(tmp_path: Path) -> None:
+    """Batches made by hand, exchanged at every other one: all are steps."""
+    batch = next(iter(loader()))
+    with watching(tmp_path) as watch:
+        model = DistributedDataParallel(net())
+        optimizer = sgd(model)
+        for number in range(6):
+            with contextlib.nullcontext() if number % 2 else model.no_sync():
+                learn(model, optimizer, batch)
+    assert watch.steps == 6
+
+
+def test_results_are_the_same_to_the_last_bit(tmp_path: Path) -> None:
+    """Watched or not."""
+
+    def weights(watch: Watch | None) -> str:
+        torch.manual_seed(0)
+        model = DistributedDataParallel(net())
+        train(model)
+        return digest(model)
+
+    bare = weights(None)
+    with watching(tmp_path) as watch:
+        assert weights(watch) == bare
+
+
+def test_torch_measures_as_rarely_as_before_once_we_are_gone(tmp_path: Path) -> None:
+    """Its own log then stands still between every hundredth iteration."""
+    with watching(tmp_path):
+        model = DistributedDataParallel(net())
+        train(model)
+    train(model, epochs=4)
+    assert TORCH_RATE == 100
+    assert model._get_ddp_logging_data()["iteration"] <= 10
+
+
+STRAGGLER = """
+    torch.manual_seed(rank)
+    data = TensorDataset(torch.randn(24, 8), torch.randn(24, 1))
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(8, 64), nn.Linear(64, 1)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for x, y in DataLoader(data, batch_size=2):
+        if rank == 1:
+            time.sleep(0.03)
+        optimizer.zero_grad()
+        (model(x) - y).pow(2).mean().backward()
+        optimizer.step()
+"""
+
+
+def usual(told: Told, key: str) -> float:
+    """Median of all steps but the first."""
+    return median(told.columns[key][1:])
+
+
+def test_two_ranks(tmp_path: Path) -> None:
+    """The one that waits has communication, the late one has not; results are the same as without us."""
+    first, second = together(tmp_path / "watched", STRAGGLER)
+    assert usual(first, "comm_ms") > 20 > usual(second, "comm_ms")
+    assert usual(second, "other_ms") > 25 > usual(first, "backward_ms")
+    assert not first.warnings + second.warnings
+    bare = together(tmp_path / "bare", STRAGGLER, watched=False)
+    assert [told.weights for told in (first, second)] == [told.weights for told in bare]
