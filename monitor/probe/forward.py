@@ -161,7 +161,7 @@ class Roots:
     ) -> Callable[..., Any]:
         recorder, clock, evaluated = self.recorder, self.recorder.clock, self._evaluated
         gate, push, pop, on_floor, floor = recorder.gate, clock.push, clock.pop, clock.on_floor, clock.floor
-        grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_compiling
+        grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
         told = recorder.told
 
         def phase_of(module: Any) -> int:
@@ -170,8 +170,6 @@ class Roots:
             if not grad_enabled():
                 evaluated()
                 return EVAL if on_floor() == EVAL or not module.training else FORWARD
-            if on_floor() != EVAL:
-                return FORWARD
             if not module.training:
                 return EVAL
             floor(OTHER)  # an evaluation that was left early: this is training again
@@ -183,7 +181,8 @@ class Roots:
             if compiling() or get_ident() != gate[0]:
                 return original(*args, **kwargs)
             try:
-                depth = push(phase_of(module))
+                usual = told.phase is None and grad_enabled() and on_floor() != EVAL
+                depth = push(FORWARD if usual else phase_of(module))
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
                 return original(*args, **kwargs)

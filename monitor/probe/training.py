@@ -61,7 +61,7 @@ def install_backward(
     """Replace `torch.autograd.backward`, which `Tensor.backward` calls."""
     exchanged, replicas = ddp.after_backward, ddp.watched
     clock, gate, adopt, late = recorder.clock, recorder.gate, recorder.adopt, depth.late
-    push, pop, compiling, first = clock.push, clock.pop, torch.compiler.is_compiling, True
+    push, pop, compiling, first = clock.push, clock.pop, torch.compiler.is_dynamo_compiling, True
     after = _after_backward(recorder, boundary, amp)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,7 +132,7 @@ def install_optimizer(
     """Hook every optimizer's step; what runs inside one (a parent's, a wrapped optimizer's) is part of it."""
     clock, gate, values, adopt = recorder.clock, recorder.gate, recorder.values, recorder.adopt
     push, pop, on_optimizer, known = clock.push, clock.pop, boundary.optimizer, _Known(recorder, roots)
-    compiling = torch.compiler.is_compiling
+    compiling = torch.compiler.is_dynamo_compiling
     seen = known.seen
     running, opened, nested, first = 0, 0, 0, True
 
