@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "session": "schema batch options state tape probe launcher report runs store cli",
     "_version": "",
     "monitor": "_version options session",
-    "startup": "probe",
+    "startup": "monitor probe session",
     "web": "_version schema batch store diagnosis pipeline report runs state",
     "cli": "*",
     "__main__": "cli",

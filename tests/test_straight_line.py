@@ -1,4 +1,4 @@
-"""One record's whole way: a real training process with real workers, the real agent, the real hub, real Chromium.
+"""One record's whole way: real training with real workers, the real agent, the real hub, real Chromium.
 
 Nothing is mocked. The script counts its own steps and times its own waiting; the page must say the same.
 """
@@ -70,8 +70,8 @@ if __name__ == "__main__":
         before = time.perf_counter()
         if steps % 20 == 0:
             took = before - began
-            truth = {"steps": steps, "samples": 8 * steps, "data_share": waited / took, "steps_per_s": steps / took}
-            print(json.dumps(truth), flush=True)
+            truth = {"steps": steps, "samples": 8 * steps, "data_share": waited / took}
+            print(json.dumps({**truth, "steps_per_s": steps / took}), flush=True)
 """
 
 
@@ -99,7 +99,9 @@ class Trainer:
 
     def truth(self) -> dict[str, float]:
         """What the script measured itself, newest."""
-        lines = until(lambda: [line for line in self.log.read_text().splitlines() if line[:1] == "{"], "steps")
+        lines = until(
+            lambda: [line for line in self.log.read_text().splitlines() if line[:1] == "{"], "steps"
+        )
         found: dict[str, float] = json.loads(lines[-1])
         return found
 
@@ -155,7 +157,9 @@ def test_the_page_says_what_the_script_measured(trainer: Trainer, page: Any) -> 
     assert number(page, "steps_per_s") == pytest.approx(truth["steps_per_s"], rel=0.25)
     assert number(page, "samples_per_s") == pytest.approx(8 * truth["steps_per_s"], rel=0.25)
     assert number(page, "data_share") == pytest.approx(100 * truth["data_share"], abs=6)
-    shown = int(re.sub(r"\D", "", page.locator("header.strip").inner_text().split("step")[1].split("epoch")[0]))
+    shown = int(
+        re.sub(r"\D", "", page.locator("header.strip").inner_text().split("step")[1].split("epoch")[0])
+    )
     assert shown == pytest.approx(trainer.truth()["steps"], abs=3 * truth["steps_per_s"])
     assert "no GPU" in page.locator("main").inner_text()
 
@@ -167,7 +171,8 @@ def test_a_killed_trainer_is_shown_as_killed(trainer: Trainer, page: Any) -> Non
     trainer.process.kill()
     trainer.process.wait()
     text = until(
-        lambda: "SIGKILL" in page.locator("body").inner_text() and page.locator("body").inner_text(), "SIGKILL"
+        lambda: "SIGKILL" in page.locator("body").inner_text() and page.locator("body").inner_text(),
+        "SIGKILL",
     )
     assert "running" not in page.locator("header.strip").inner_text()
     assert "killed" in text
@@ -204,4 +209,7 @@ def test_a_killed_agent_leaves_the_training_alone(trainer: Trainer, page: Any, o
     os.kill(processes_of(own_state)["agent"], signal.SIGKILL)
     before = trainer.truth()["steps"]
     until(lambda: trainer.truth()["steps"] > before + 50, "more steps")
-    until(lambda: re.search("agent|no new data|stale", page.locator("body").inner_text(), re.I), "a word about it")
+    until(
+        lambda: re.search("agent|no new data|stale", page.locator("body").inner_text(), re.I),
+        "a word about it",
+    )

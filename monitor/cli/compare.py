@@ -99,7 +99,8 @@ def _speed(speed: dict[str, float | None]) -> str:
     ratio = speed["speedup"]
     if ratio is None:
         return "unknown: one of the runs has no steps to compare"
-    text = f"{speed['baseline_steps_per_s']:.2f} → {speed['candidate_steps_per_s']:.2f} steps/s, {ratio:.2f} times"
+    before, after = speed["baseline_steps_per_s"], speed["candidate_steps_per_s"]
+    text = f"{before:.2f} → {after:.2f} steps/s, {ratio:.2f} times"
     if speed["low"] is None or speed["high"] is None:
         return f"{text} (too few steps for an interval)"
     return f"{text} (95 % interval {speed['low']:.2f} to {speed['high']:.2f})"
