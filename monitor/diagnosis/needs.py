@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .facts import fact
 from .elsewhere import unclaimed_ms
+from .facts import fact
 from .steady import MIN_STEPS, share, steady, train_loader
 from .window import Rank, Window
 
@@ -36,8 +36,7 @@ def _workers(window: Window) -> str | None:
 
 def _epochs(window: Window) -> str | None:
     def several(rank: Rank) -> bool:
-        epochs = rank.column("epoch")
-        return len(np.unique(epochs[~np.isnan(epochs)])) >= 3
+        return int(np.count_nonzero(np.diff(rank.column("epoch")) > 0)) >= 2
 
     return None if _any(window, several) else "fewer than three epochs seen"
 
@@ -85,6 +84,18 @@ def _ddp(window: Window) -> str | None:
     return None if _any(window, lambda rank: "ddp" in rank.facts) else "no DistributedDataParallel seen"
 
 
+def _ranks(window: Window) -> str | None:
+    return None if len(window.ranks) > 1 else "one rank only"
+
+
+def _exchange(window: Window) -> str | None:
+    def measured(rank: Rank) -> bool:
+        waited = bool(np.nansum(rank.column("comm_ms")))
+        return waited or fact(rank, "ddp").get("exposed_ms") is not None
+
+    return None if _any(window, measured) else "no communication seen"
+
+
 def _model(window: Window) -> str | None:
     return None if _any(window, lambda rank: bool(rank.facts_of("model"))) else "no model seen"
 
@@ -118,6 +129,8 @@ NEEDS: dict[str, Need] = {
     "precision": _precision,
     "compile": _compile,
     "ddp": _ddp,
+    "ranks": _ranks,
+    "exchange": _exchange,
     "model": _model,
     "other_stacks": _other_stacks,
 }

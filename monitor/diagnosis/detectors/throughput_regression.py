@@ -81,26 +81,25 @@ def _change(rank: Rank) -> Change | None:
     part = trained(rank)
     if part.count < 2 * STEPS:
         return None
-    work = work_ms(part)
-    row = _row(work)
-    if row is None or row < STEPS or part.count - row < STEPS:
+    size = -(-part.count // BLOCKS)
+    work = _blocks(work_ms(part), size)
+    block = change_point(work)
+    if block is None or block * size < STEPS or part.count - block * size < STEPS:
         return None
-    before, after = median(work[:row]), median(work[row:])
-    end = median(work[-(part.count - row) // 4 :])
-    lasted = float(part.steps["t_s"][-1] - part.steps["t_s"][row])
+    before, after = median(work[:block]), median(work[block:])
+    end = median(work[-(len(work) - block) // 4 :])
+    lasted = float(part.steps["t_s"][-1] - part.steps["t_s"][block * size])
     if not before > 0 or after < TIMES * before or lasted < SECONDS:
         return None
-    return Change(part, row, before, after) if end - before >= STILL * (after - before) else None
+    return Change(part, block * size, before, after) if end - before >= STILL * (after - before) else None
 
 
-def _row(work: Values) -> int | None:
-    """Row at which the level most likely changed."""
-    size = -(-len(work) // BLOCKS)
+def _blocks(work: Values, size: int) -> Values:
+    """Medians of blocks of `size` steps; the steps themselves for 1. Steps left over are left out."""
     if size == 1:
-        return change_point(work)
+        return work
     whole = len(work) // size * size
-    block = change_point(np.median(work[:whole].reshape(-1, size), axis=1))
-    return None if block is None else block * size
+    return np.asarray(np.median(work[:whole].reshape(-1, size), axis=1))
 
 
 def _why(one: Change) -> tuple[str, Severity, str]:
