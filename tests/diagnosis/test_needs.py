@@ -22,6 +22,7 @@ FULL = window(
             "model/1": {"class": "Net"},
         },
     ),
+    rank(60, number=1, comm=2.0),
     events=[event("other_stack", total=1, frames=[])],
     hosts={"here": samples(cpu_used=1.0)},
 )
@@ -31,6 +32,12 @@ FULL = window(
 def test_a_full_window_lacks_nothing(need: str):
     """Every need is met where everything was seen."""
     assert absent(frozenset({need}), FULL) is None
+
+
+@pytest.mark.parametrize("need", ["exchange", "ranks"])
+def test_one_rank_exchanges_nothing(need: str):
+    """Said as what it is, and not as fine."""
+    assert absent(frozenset({need}), window(rank())) in ("no communication seen", "one rank only")
 
 
 @pytest.mark.parametrize(("other", "met"), [(2.0, True), (4.0, False)])
