@@ -10,8 +10,10 @@ from monitor.diagnosis.steady import MIN_STEPS, WARMUP_STEPS
 from monitor.diagnosis.window import Window
 
 FULL = window(
+    rank(60, number=1),
     rank(
         60,
+        comm=1.0,
         epoch=[0] * 20 + [1] * 20 + [2] * 20,
         samples=samples(rss_mb=500.0),
         facts={
