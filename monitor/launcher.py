@@ -94,7 +94,10 @@ def enter(options: Options, key: str, *, name: str, facts: Mapping[str, Any]) ->
     try:
         lock = state.claim(folder / f"{stem}.lock")
         note = folder / f"{stem}.json"
-        place = _begun(options, name, facts, note, lock) if lock else _joined(json.loads(note.read_text()))
+        if lock is None:
+            place = _joined(json.loads(note.read_text()))
+        else:
+            place = _begun(options, name, facts, note, lock)
         # The agent does not go while a process that lives has said that it will come.
         (place.spool / f"pending-{os.getpid()}").touch()
         return place

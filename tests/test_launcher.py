@@ -117,6 +117,18 @@ def test_another_key_is_another_run(helpers: Helpers) -> None:
     assert len(helpers.commands) == 2
 
 
+def test_a_process_whose_stdin_is_closed(tmp_path: Path) -> None:
+    """Then the claim's file descriptor is 0, which is as good as any."""
+    code = (
+        "import monitor.launcher as launcher; from monitor.options import resolve;"
+        "launcher.start = lambda *_: True;"
+        "print(launcher.enter(resolve({'dashboard': False}), 'key', name='train', facts={}).run)"
+    )
+    line = [sys.executable, "-c", f"import os; os.close(0); {code}"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+    assert "-train-" in done.stdout
+
+
 def test_a_run_whose_agent_has_gone_is_begun_anew(helpers: Helpers) -> None:
     """The claim goes with the agent, however that ended."""
     first = joined()

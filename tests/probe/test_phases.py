@@ -50,7 +50,8 @@ class NappingOptimizer(torch.optim.SGD):
 
 class NappingFile(io.BytesIO):
     def write(self, data: Any) -> int:
-        nap()
+        if not self.tell():
+            nap()
         return super().write(data)
 
 
@@ -323,7 +324,7 @@ def test_working_for_data_is_told_from_waiting(burn: bool, tmp_path: Path) -> No
             learn(model, optimizer, batch)
     measured = [(row["data_cpu_ms"], row["data_ms"]) for row in watch.rows if row["data_cpu_ms"] >= 0]
     assert len(measured) == 2
-    assert all(cpu <= waited for cpu, waited in measured)
+    assert all(cpu <= waited + 0.5 for cpu, waited in measured)
     assert all((cpu >= 8) == burn for cpu, _ in measured)
 
 
