@@ -132,8 +132,7 @@ def install_optimizer(
     """Hook every optimizer's step; what runs inside one (a parent's, a wrapped optimizer's) is part of it."""
     clock, gate, values, adopt = recorder.clock, recorder.gate, recorder.values, recorder.adopt
     push, pop, on_optimizer, known = clock.push, clock.pop, boundary.optimizer, _Known(recorder, roots)
-    compiling = torch.compiler.is_dynamo_compiling
-    seen = known.seen
+    compiling, seen = torch.compiler.is_dynamo_compiling, known.seen
     running, opened, nested, first = 0, 0, 0, True
 
     def before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -164,10 +163,8 @@ def install_optimizer(
             values[OPT_STEPS] += 1
             if id(optimizer) not in seen:
                 known.look(optimizer, user_frame(2))
-            if depth.backward:
-                depth.late.append(id(optimizer))
-            else:
-                on_optimizer(id(optimizer))
+            tell = depth.late.append if depth.backward else on_optimizer
+            tell(id(optimizer))
         except Exception as error:  # noqa: BLE001 - the training must not notice
             recorder.fail(error)
 
