@@ -11,6 +11,10 @@ from .robust import Values
 from .steady import RECENT_S, WARMUP_STEPS
 from .window import Rank, Window
 
+#: A sample so soon after the last step, in seconds, still tells what that step left behind: samples are
+#: a second apart, and short runs have few.
+AFTER_S = 1.0
+
 
 @dataclass(frozen=True)
 class Held:
@@ -54,7 +58,7 @@ def _held(rank: Rank, key: str) -> Held:
         return Held(*(np.empty(0),) * 3)
     samples = recent(rank.samples, max(float(after[0]), float(after[-1]) - RECENT_S))
     t_s, mb = values(samples, "t_s"), values(samples, key)
-    known = ~np.isnan(mb) & (t_s <= ends[-1])
+    known = ~np.isnan(mb) & (t_s <= ends[-1] + AFTER_S)
     return Held(t_s[known], np.interp(t_s, ends, steps.astype(np.float64))[known], mb[known])
 
 

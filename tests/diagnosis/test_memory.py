@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from windows import rank, samples, window
 
-from monitor.diagnosis.memory import limit_mb, main_process, process_tree
+from monitor.diagnosis.memory import AFTER_S, limit_mb, main_process, process_tree
 from monitor.diagnosis.window import Rank
 
 
@@ -23,8 +23,10 @@ def test_repeated_numbers_of_the_tree_are_left_out():
 
 
 def test_samples_after_the_last_step_do_not_count():
-    """What the process does once training is over is not training."""
-    assert main_process(rank(500, samples=samples(60, rss_mb=1.0))).t_s[-1] <= 9.0
+    """What the process does once training is over is not training; the very next sample still tells."""
+    memory = main_process(rank(500, samples=samples(60, rss_mb=1.0)))
+    assert memory.t_s[-1] == 9.0 + AFTER_S
+    assert memory.step[-1] == 499
 
 
 def test_nothing_trained_is_nothing_held():

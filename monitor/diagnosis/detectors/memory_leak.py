@@ -26,9 +26,13 @@ FIRST_EPOCH_MB = 512.0
 #: (own).
 EACH_THIRD = 0.5
 
-#: Samples and steps it takes to see a climb (own).
+#: Samples and steps it takes to see a climb (own) …
 SAMPLES = 5
 STEPS = 40
+
+#: … or so few, where it is this many times what counts (own: a run of seconds has no more).
+FEW_SAMPLES = 3
+FEW_TIMES = 2.0
 
 #: The limit that near, in seconds, is an emergency (own: time to stop a run by hand).
 SOON_S = 600.0
@@ -86,11 +90,12 @@ def _climb(window: Window, rank: Rank) -> Climb | None:
     """
     least = FIRST_EPOCH_MB if _may_fill_a_cache(window, rank) else GROWTH_MB
     for of, memory in ((MAIN, main_process(rank)), (WORKERS, process_tree(rank))):
-        if len(memory) < SAMPLES or memory.step[-1] - memory.step[0] < STEPS:
+        if len(memory) < FEW_SAMPLES or memory.step[-1] - memory.step[0] < STEPS:
             continue
+        enough = least * (1.0 if len(memory) >= SAMPLES else FEW_TIMES)
         grown = float(memory.mb[-1] - memory.mb[0])
         step_mb = grown / float(memory.step[-1] - memory.step[0])
-        if grown >= least and step_mb >= STEP_MB and _lasts(memory, grown):
+        if grown >= enough and step_mb >= STEP_MB and _lasts(memory, grown):
             return Climb(grown, step_mb, grown / float(memory.t_s[-1] - memory.t_s[0]), of, memory)
     return None
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import rank, samples, window
 
-from monitor.diagnosis.detectors.memory_leak import FIRST_EPOCH_MB, GROWTH_MB, SAMPLES, SOON_S, detect
+from monitor.diagnosis.detectors.memory_leak import FIRST_EPOCH_MB, GROWTH_MB, SOON_S, detect
 from monitor.diagnosis.finding import Finding
 
 #: 500 steps of 16 ms from 1 s on: 8 s, with samples every half second.
@@ -93,9 +93,14 @@ def test_a_near_limit_is_an_emergency(seconds: float, severity: str):
     assert one.severity == severity
 
 
-def test_few_samples_prove_nothing():
-    """One sample fewer than it takes."""
-    assert found(400 + 2_000 * GONE_BY[: SAMPLES + 2]) is None
+@pytest.mark.parametrize(("count", "growth", "speaks"), [(2, 9.0, False), (3, 1.8, False), (3, 2.2, True)])
+def test_few_samples_must_show_much(count: int, growth: float, speaks: bool):
+    """A run of seconds has few samples: three of an even, steep climb are enough, two never."""
+    taken = {
+        "t_s": np.linspace(1.5, 9.0, count),
+        "rss_mb": 400 + GROWTH_MB * growth * np.linspace(0, 1, count),
+    }
+    assert (detect(window(rank(STEPS, samples=taken), finished=True)) is not None) == speaks
 
 
 def test_the_tree_counts_where_it_was_measured():
