@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
+import os
 import socket
 import threading
 import time
@@ -82,6 +83,25 @@ def workers_locked() -> None:
 
 def loading() -> None:
     _load(dead_mount, 0)
+
+
+def all_reduce() -> None:
+    """Rank 0 enters a collective, which rank 1 never does."""
+    import torch
+    import torch.distributed as dist
+
+    rank = int(os.environ["RANK"])
+    dist.init_process_group("gloo", f"file://{os.environ['RENDEZVOUS']}", rank=rank, world_size=2)
+    if rank == 1:
+        sleeping()
+    dist.all_reduce(torch.ones(1))
+
+
+def eating() -> None:
+    """Take memory until somebody stops it."""
+    eaten = []
+    while True:
+        eaten.append(b"x" * 10_000_000)
 
 
 HANGS = {name: value for name, value in globals().items() if callable(value) and not name.startswith("_")}

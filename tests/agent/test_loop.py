@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,41 @@ def test_every_step_arrives_once(train: Train, agent: threading.Thread, sink: An
     assert sink.rows("rank/0")["row"] == list(range(500))
     assert sink.rows("rank/0")["loss"] == [float(step) for step in range(500)]
     assert not agent.is_alive()
+
+
+def test_five_thousand_steps_a_second_lose_none(train: Train, agent: threading.Thread, sink: Any) -> None:
+    """The ring is long enough and the agent quick enough: every one of 15,000 fast steps is there."""
+    train(steps=15_000, step_s=0.0001, end="exit 0").wait()
+    agent.join(10)
+    assert sink.rows("rank/0")["row"] == list(range(15_000))
+    assert sink.events("dropped") == []
+
+
+def test_an_agent_may_run_as_a_thread_of_the_trainer(spool: Path) -> None:
+    """Where no process may be started: every step, the end from the last words, and it ends by itself."""
+    script = """
+import os, sys, threading, time
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from monitor.agent.loop import Agent, Run
+from conftest import Sink
+from trainer import event, one_step
+from monitor.tape.writer import JournalWriter, TapeWriter
+spool, sink = Path(sys.argv[1]), Sink()
+stem = spool / f"rank-0-{os.getpid()}"
+journal = JournalWriter(f"{stem}.journal")
+tape = TapeWriter(f"{stem}.tape", rank=0, world_size=1, local_rank=0)
+agent = threading.Thread(target=Agent(spool, Run("run-1", "here", time.perf_counter_ns()), sink).run)
+agent.start()
+for step in range(200):
+    one_step(tape, step, {})
+event(journal, "end", code=None, reason="end of the script")
+tape.close()
+agent.join(10)
+print(agent.is_alive(), len(sink.rows("rank/0")["row"]), [e["reason"] for e in sink.events("rank_end")])
+"""
+    command = [sys.executable, "-c", script, str(spool), str(Path(__file__).parent)]
+    assert subprocess.check_output(command, text=True) == "False 200 ['end of the script']\n"
 
 
 def test_times_never_fall_and_count_from_the_run_s_beginning(
@@ -69,6 +106,47 @@ def test_a_kill_is_told_at_once(train: Train, agent: threading.Thread, sink: Any
     assert (end["signal"], end["code"], end["last_step"], end["last_phase"]) == (9, None, 99, "backward")
 
 
+@pytest.fixture
+def small_cgroup() -> Iterator[Path]:
+    """A memory cgroup of 200 MB, where one may be made."""
+    top = Path("/sys/fs/cgroup")
+    unified = (top / "cgroup.controllers").exists()
+    folder = (top if unified else top / "memory") / f"torchvitals-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        (folder / ("memory.max" if unified else "memory.limit_in_bytes")).write_text("200000000")
+    except OSError:
+        pytest.skip("may not make a memory cgroup here")
+    yield folder
+    limit = time.monotonic() + 10
+    while (folder / "cgroup.procs").read_text() and time.monotonic() < limit:
+        time.sleep(0.01)
+    folder.rmdir()
+
+
+def test_a_kill_for_memory_is_told_as_one(
+    train: Train, agent: threading.Thread, sink: Any, small_cgroup: Path
+) -> None:
+    """The kernel kills a rank at its limit: the signal, and that memory was the reason."""
+    trainer = train(steps=5, hold=True, cgroup=str(small_cgroup / "cgroup.procs"), end="hang eating")
+    until_rows(sink, "proc/0", 1)
+    trainer.stdin.write("\n")
+    trainer.stdin.flush()
+    end = sink.wait_for("rank_end", 30)
+    assert (end["signal"], end["oom_kill"], end["reason"]) == (9, True, "killed by SIGKILL: out of memory")
+
+
+def test_orphans_are_listed(train: Train, agent: threading.Thread, sink: Any) -> None:
+    """Children that outlive a killed rank are named by their pids."""
+    trainer = train(steps=5, children=["import time; time.sleep(60)"], end="wait")
+    until_rows(sink, "proc/0", 2)
+    trainer.kill()
+    end = sink.wait_for("rank_end")
+    for pid in trainer.ready:
+        os.kill(int(pid), signal.SIGKILL)
+    assert end["orphans"] == [int(pid) for pid in trainer.ready]
+
+
 def test_a_rank_found_dead_is_told_too(train: Train, make_agent: Callable[..., Any], sink: Any) -> None:
     """An agent that comes after the death still brings every step and says what can be known."""
     trainer = train(steps=100, phase="backward", end="kill 9")
@@ -76,6 +154,26 @@ def test_a_rank_found_dead_is_told_too(train: Train, make_agent: Callable[..., A
     make_agent().run()
     assert sink.rows("rank/0")["row"] == list(range(100))
     assert sink.events("rank_end")[0]["last_step"] == 99
+
+
+def test_an_exception_is_told_in_its_own_words(train: Train, agent: threading.Thread, sink: Any) -> None:
+    """Code 1, and the exception with the line it came from."""
+    train(steps=5, end="raise CUDA out of memory")
+    end = sink.wait_for("rank_end")
+    assert (end["code"], end["signal"], end["clean"]) == (1, None, False)
+    assert (end["reason"], end["location"]) == ("RuntimeError: CUDA out of memory", "train.py:7")
+
+
+def test_the_launcher_s_word_comes_first(
+    train: Train, agent: threading.Thread, sink: Any, spool: Path
+) -> None:
+    """What the launcher reaped is the rank's end, whatever else is known."""
+    (spool / "launched-0").touch()
+    trainer = train(steps=5, end="wait")
+    trainer.kill()
+    trainer.wait()
+    (spool / "exit-0.json").write_text('{"code": null, "signal": 15}')
+    assert sink.wait_for("rank_end")["reason"] == "killed by SIGTERM"
 
 
 def test_each_rank_ends_for_itself(train: Train, agent: threading.Thread, sink: Any) -> None:

@@ -83,6 +83,18 @@ def test_a_stopped_process(train: Train, watching: Any, sink: Any) -> None:
 
 
 @needs_py_spy
+def test_a_stall_says_since_when_and_what_was_usual(train: Train, watching: Any, sink: Any) -> None:
+    """In seconds of the run: the last step's end, before the event; and the run's own pace beside it."""
+    train(steps=50, step_s=0.01, end="hang sleeping")
+    stall = sink.wait_for("stall")
+    last = sink.rows("rank/0")["t_s"][-1]
+    assert stall["since_s"] == pytest.approx(last, abs=0.001)
+    assert stall["t_s"] - stall["since_s"] == pytest.approx(stall["for_s"], abs=0.5)
+    assert (stall["threshold_s"], stall["usual_step_ms"]) == (0.5, 9.0)
+    assert stall["source"] == "time.sleep(60)"
+
+
+@needs_py_spy
 def test_a_stall_is_told_again_at_doubling_intervals(train: Train, watching: Any, sink: Any) -> None:
     """Once when it begins, then at twice the time and so on; over when the rank dies."""
     trainer = train(steps=20, end="hang sleeping")
@@ -110,6 +122,24 @@ def test_threads_and_workers_are_in_the_event(train: Train, watching: Any, sink:
     (worker,) = stall["workers"]
     assert worker["function"] == "dead_mount"
     assert stall["threads"][0]["frames"][0].keys() == {"file", "line", "func"}
+
+
+@needs_py_spy
+def test_the_rank_that_others_wait_for(train: Train, watching: Any, sink: Any, tmp_path: Path) -> None:
+    """Two ranks over gloo: one is inside a collective, the other is not; the waiting one says for whom."""
+    env = {"RENDEZVOUS": str(tmp_path / "rendezvous")}
+    for rank in (0, 1):
+        train(rank=rank, world_size=2, steps=20, end="hang all_reduce", env={**env, "RANK": str(rank)})
+
+    def newest(rank: int) -> dict[str, Any]:
+        return ([{}] + [stall for stall in sink.events("stall") if stall["rank"] == rank])[-1]
+
+    limit = time.monotonic() + 40
+    while newest(1).get("function") != "sleeping" or not newest(0).get("waits_for"):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    stall = newest(0)
+    assert (stall["cause_code"], stall["waits_for"], stall["function"]) == ("collective", [1], "all_reduce")
 
 
 @pytest.mark.parametrize("how", ["eval moving", "eval still", "checkpoint still", "forward moving"])

@@ -2,7 +2,7 @@
 
     python trainer.py SPOOL JSON
 
-JSON: rank, world_size, steps (None: for ever), step_s, phase, children, end (see ENDS).
+JSON: rank, world_size, steps (None: for ever), step_s, phase, children, env, cgroup, end (see `end`).
 Prints `ready` once its steps are written.
 """
 
@@ -24,6 +24,10 @@ from monitor.tape.writer import JournalWriter, TapeWriter
 
 
 def main(spool: str, plan: dict[str, Any]) -> int:
+    os.environ.update(plan.get("env", {}))
+    if "cgroup" in plan:
+        with open(plan["cgroup"], "w") as file:
+            file.write(str(os.getpid()))
     rank = plan.get("rank", 0)
     stem = f"{spool}/rank-{rank}-{os.getpid()}"
     journal = JournalWriter(f"{stem}.journal")

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.schema import PHASES
+from monitor.schema import PHASES, TAPE_METRICS
 from monitor.tape import layout
 from monitor.tape.layout import TapeError
 from monitor.tape.reader import JournalReader, TapeReader
@@ -41,6 +41,23 @@ def test_steps_come_back_in_their_units(writer: TapeWriter, tape_path: str, valu
     assert rows.end_ns.tolist() == [1000, 1001, 1002]
     assert rows.columns["forward_ms"].tolist() == [0.0, 1.0, 2.0]
     assert rows.columns["samples"].tolist() == [0.0, 1.0, 2.0]
+
+
+FIELD = {
+    "ns": st.integers(0, 10**15),
+    "f64": st.floats(allow_nan=True, allow_infinity=True, width=32),
+}
+
+
+@same_folder
+@given(fields=st.tuples(*(FIELD[metric.tape or ""] for metric in TAPE_METRICS)))
+def test_every_value_comes_back(writer: TapeWriter, tape_path: str, fields: tuple[float, ...]) -> None:
+    """Whatever was measured, from zero to infinity and not at all, in every column."""
+    writer.append(1, fields)
+    rows = TapeReader(tape_path).read(writer.live[layout.LIVE_STEPS] - 1, 1)
+    for metric, value in zip(TAPE_METRICS, fields, strict=True):
+        expected = value * 1e-6 if metric.tape == "ns" else value
+        assert rows.columns[metric.key][0] == pytest.approx(expected, nan_ok=True, rel=1e-6)
 
 
 def test_step_ms_is_the_sum_of_the_phases(writer: TapeWriter, tape_path: str, values: Values) -> None:
