@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from monitor.agent import exits, proc
+from monitor.agent import exits, flight, proc
 from monitor.agent.batcher import Batcher
 from monitor.agent.follow import Followed, Follower
 from monitor.agent.sampling import Sampling
@@ -151,7 +151,7 @@ class Agent:
     def _look_into(self, tape: Followed) -> bool:
         """What only a look from outside can tell of a rank that lives. Returns whether it is urgent."""
         stalls = self._stalls.check(tape)
-        self._tell(stalls + self._unclaimed.look(tape))
+        self._tell(stalls + flight.recorded(tape, stalls) + self._unclaimed.look(tape))
         return bool(stalls)
 
     def _tell(self, events: list[dict[str, Any]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitor.diagnosis.finding import Finding
+from monitor.diagnosis.missing import WAITING, Missing, missing
 from monitor.diagnosis.window import Window
 
 CODE = "stall"
@@ -27,9 +28,6 @@ _ELSE = (
     "calls a timeout."
 )
 
-#: What the agent calls a rank that only waits for another one (it is never the cause).
-_WAITING = "collective"
-
 
 def detect(window: Window) -> Finding | None:
     """The stall that is going on, else the newest that is over. The rank that merely waits is not blamed."""
@@ -41,14 +39,19 @@ def detect(window: Window) -> Finding | None:
     going = [stall for stall, over in ends if over is None]
     newest = going or [max((stall for stall, _ in ends), key=_began)]
     chosen = min(
-        newest, key=lambda stall: (stall.get("cause_code") == _WAITING, _began(stall), stall.get("rank", 0))
+        newest, key=lambda stall: (stall.get("cause_code") == WAITING, _began(stall), stall.get("rank", 0))
     )
     over_at_s = None if going else max(over for stall, over in ends if over is not None and stall is chosen)
-    return _finding(window, chosen, going or [chosen], over_at_s)
+    absent = missing(window, [stall for stall in stalls if _together(stall, chosen)])
+    return _finding(window, chosen, going or [chosen], over_at_s, absent)
 
 
 def _finding(
-    window: Window, stall: Mapping[str, Any], alike: list[Mapping[str, Any]], over_at_s: float | None
+    window: Window,
+    stall: Mapping[str, Any],
+    alike: list[Mapping[str, Any]],
+    over_at_s: float | None,
+    absent: Missing | None,
 ) -> Finding:
     phase = str(stall.get("phase") or "unknown")
     until = window.now_s if over_at_s is None else over_at_s
@@ -65,18 +68,26 @@ def _finding(
     step = stall.get("step")
     return Finding(
         CODE, "critical" if over_at_s is None else "warning", "No progress",
-        f"stalled in {phase} (step {step})" if step is not None else f"stalled in {phase}",
+        f"{absent.text if absent else f'stalled in {phase}'}{'' if step is None else f' (step {step})'}",
         {key: value for key, value in evidence.items() if value is not None},
-        _ADVICE.get(phase, _ELSE),
-        ranks=_ranks(stall, alike), first_step=step, last_step=step,
+        absent.advice if absent else _ADVICE.get(phase, _ELSE),
+        ranks=_ranks(absent.ranks if absent else (), stall, alike), first_step=step, last_step=step,
         location=stall.get("location"), over_at_s=over_at_s,
     )  # fmt: skip
 
 
-def _ranks(stall: Mapping[str, Any], alike: list[Mapping[str, Any]]) -> tuple[int, ...]:
+def _ranks(
+    absent: tuple[int, ...], stall: Mapping[str, Any], alike: list[Mapping[str, Any]]
+) -> tuple[int, ...]:
     """The cause first, then those that stalled with it."""
-    cause = int(stall.get("rank", 0))
-    return (cause, *sorted({int(one.get("rank", 0)) for one in alike} - {cause}))
+    first = absent or (int(stall.get("rank", 0)),)
+    return (*first, *sorted({int(one.get("rank", 0)) for one in alike} - set(first)))
+
+
+def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two ranks stand at the same point: one of them may have let go since."""
+    steps = one.get("step"), other.get("step")
+    return steps[0] == steps[1] or None in steps or abs(int(steps[0] or 0) - int(steps[1] or 0)) <= 1
 
 
 def _began(stall: Mapping[str, Any]) -> float:

@@ -49,7 +49,7 @@ class Boundary(NamedTuple):
 def plain(recorder: Recorder) -> Boundary:
     """The rules above, as closures over the state of one loop."""
     end_step, mark, lead = recorder.end_step, recorder.clock.mark, recorder.told
-    trained, told, waiting, drawn = False, False, 0, False
+    trained, told, waiting, drawn, closing = False, False, 0, False, False
     cycle: set[int] = set()
     cycle_size = 0
     marked: tuple[int, list[int]] | None = None
@@ -78,7 +78,8 @@ def plain(recorder: Recorder) -> Boundary:
         return True
 
     def on_fetch() -> bool:
-        nonlocal trained, drawn
+        nonlocal trained, drawn, closing
+        closing = trained
         if not trained:
             return False
         drawn = drawn or waiting == 1
@@ -97,6 +98,8 @@ def plain(recorder: Recorder) -> Boundary:
     def on_exhausted() -> None:
         nonlocal waiting
         waiting = 0
+        if closing:
+            recorder.event("exhausted")
 
     def on_backward() -> None:
         nonlocal trained, marked

@@ -535,3 +535,17 @@ def test_a_step_told_by_the_user_ends_there_and_nowhere_else(tmp_path: Path) -> 
             error(model, batch)
 
     assert [told(tmp_path, loop).steps for loop in (training, inference)] == [BATCHES, BATCHES]
+
+
+def test_the_end_of_the_training_loader_is_told(tmp_path: Path) -> None:
+    """After each epoch's last step; an evaluation's end is none of it."""
+    with watching(tmp_path) as watch:
+        model = net()
+        optimizer = sgd(model)
+        for _ in range(2):
+            for batch in loader():
+                learn(model, optimizer, batch)
+            with torch.no_grad():
+                for features, _ in loader():
+                    model(features)
+    assert [event["step"] for event in watch.kinds("exhausted")] == [BATCHES, 2 * BATCHES]
