@@ -17,22 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-playwright = pytest.importorskip("playwright.sync_api")
+from ours import processes_of
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 #: The longest any condition is waited for.
 PATIENCE_S = 60.0
 
@@ -106,19 +94,6 @@ class Trainer:
         return found
 
 
-def processes_of(state: Path) -> dict[str, int]:
-    """Pids of agent and hub, by the folder that they were given."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if any(str(state) in word for word in words):
-            found.update({name: int(entry.name) for name in ("agent", "serve") if name in words})
-    return found
-
-
 @pytest.fixture
 def trainer(tmp_path: Path, own_state: Path) -> Iterator[Trainer]:
     """A training that runs on; afterwards it and all of ours are ended."""
@@ -131,14 +106,11 @@ def trainer(tmp_path: Path, own_state: Path) -> Iterator[Trainer]:
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Iterator[Any]:
-    """A page in a fresh Chromium."""
-    with playwright.sync_playwright() as play:
-        context = play.chromium.launch_persistent_context(
-            str(tmp_path / "chromium"), executable_path=CHROMIUM, args=FLAGS, headless=True
-        )
-        yield context.new_page()
-        context.close()
+def page(chromium: Any) -> Iterator[Any]:
+    """A page with nothing remembered."""
+    context = chromium.new_context()
+    yield context.new_page()
+    context.close()
 
 
 def number(page: Any, tile: str) -> float | None:

@@ -11,13 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from played import PlayedHub, PlayedRun
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
-CHROMIUM = "/usr/bin/chromium"
-ARGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
 #: Longest wait for anything, in ms: the machine may be busy with other tests.
 PATIENCE_MS = 20_000
 
@@ -33,16 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings(HUNG_UP))
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """One browser for all tests; each test gets a context of its own."""
-    with sync_playwright() as playwright:
-        path = CHROMIUM if Path(CHROMIUM).exists() else None
-        browser = playwright.chromium.launch(executable_path=path, args=ARGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

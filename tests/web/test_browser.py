@@ -11,18 +11,7 @@ from typing import Any
 import pytest
 from webhub import VIEWER, Hub
 
-CHROMIUM = "/usr/bin/chromium"
-
-playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
