@@ -23,9 +23,8 @@ INFO_SHARE = 0.1
 
 def detect(window: Window) -> Finding | None:
     """Judged over whole epochs, the first one aside: somebody has to start the workers once."""
-    costly = {
-        number: share for number in sorted(window.ranks) if (share := _lost(window, window.ranks[number]))
-    }
+    lost = {number: _lost(window, window.ranks[number]) for number in sorted(window.ranks)}
+    costly = {number: share for number, share in lost.items() if share >= INFO_SHARE}
     if not costly:
         return None
     number = max(costly, key=lambda each: costly[each])
@@ -34,7 +33,8 @@ def detect(window: Window) -> Finding | None:
     loader = train_loader(rank)
     assert loader is not None
     waits = phase_ms(part, "data")[starts]
-    told = [event["workers_started_ms"] for event in window.events_of("epoch", rank=number)]
+    told = [event.get("workers_started_ms") for event in window.events_of("epoch", rank=number)]
+    started = [ms for ms in told if ms is not None]
     evidence = {
         "epochs": len(starts) + 1,
         "first_wait_ms_p50": round(median(waits), 1),
@@ -42,8 +42,8 @@ def detect(window: Window) -> Finding | None:
         "lost_share": round(costly[number], 3),
         "num_workers": loader[1]["num_workers"],
     }
-    if told:
-        evidence["workers_started_ms"] = round(float(np.median(told)), 1)
+    if started:
+        evidence["workers_started_ms"] = round(float(np.median(started)), 1)
     first, last = span(part)
     severity: Severity = "warning" if costly[number] >= LOST_SHARE else "info"
     return Finding(
@@ -52,14 +52,19 @@ def detect(window: Window) -> Finding | None:
         "files) stays open then.",
         snippet=loader_call(loader[1], persistent_workers=True),
         gain=gain_from_share(
-            costly[number], f"each epoch begins with {median(waits):.0f} ms of waiting for new workers"
+            _lost(window, rank, kept_up=True),
+            f"each epoch begins with {median(waits):.0f} ms of waiting for new workers",
         ),
         ranks=tuple(costly), first_step=first, last_step=last, location=loader[1].get("location"),
     )  # fmt: skip
 
 
-def _lost(window: Window, rank: Rank) -> float:
-    """Share of whole epochs lost to starting workers; 0 with too few epochs or below what counts."""
+def _lost(window: Window, rank: Rank, kept_up: bool = False) -> float:
+    """Share of whole epochs lost to starting workers; 0 with too few epochs.
+
+    Workers that live on still have to make an epoch's first batch, all of them at once, one each. As long
+    as they keep up, that takes at most as many steps as there are workers; `kept_up` takes it for one.
+    """
     loader, part = train_loader(rank), steady(rank)
     if loader is None or not loader[1].get("num_workers") or loader[1].get("persistent_workers"):
         return 0.0
@@ -70,8 +75,6 @@ def _lost(window: Window, rank: Rank) -> float:
     times = step_ms(part)
     ordinary = np.ones(part.count, dtype=bool)
     ordinary[starts] = False
-    # Workers that live on still have to make an epoch's first batch: all of them at once, one each.
-    one_batch = float(loader[1]["num_workers"]) * float(np.nanmean(times[ordinary]))
+    one_batch = float(np.nanmean(times[ordinary])) * (1 if kept_up else int(loader[1]["num_workers"]))
     cost = np.maximum(phase_ms(part, "data")[starts[1:]] - one_batch, 0.0)
-    share = float(cost.sum() / np.nansum(times[whole]))
-    return share if share >= INFO_SHARE else 0.0
+    return float(cost.sum() / np.nansum(times[whole]))

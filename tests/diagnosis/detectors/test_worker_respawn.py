@@ -82,7 +82,7 @@ def test_two_whole_epochs_must_have_been_seen(epochs: int, found: bool):
 
 
 def test_the_promise_is_amdahls():
-    """The gain is never more than the waits at epoch starts, and most of it."""
+    """The gain is never more than the waits at epoch starts, and nearly all of it."""
     found = detect(respawning(450.0))
     epoch = 450 + BUSY_MS + 19 * 16
     assert found is not None
