@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from monitor.diagnosis.facts import numbers, ranks_where
 from monitor.diagnosis.finding import Finding
 from monitor.diagnosis.machine import others_cpu, runq_share, training, usable_cpus, values
-from monitor.diagnosis.window import Rank, Window
+from monitor.diagnosis.robust import mean
+from monitor.diagnosis.window import Window
 
 CODE = "noisy_neighbour"
 NEEDS = frozenset({"steps", "memory", "hosts"})
@@ -23,22 +26,21 @@ SAMPLES = 4
 
 
 def detect(window: Window) -> Finding | None:
-    """Waiting for CPUs alone proves nothing: others must be seen using them. Nothing is promised."""
-    ranks = ranks_where(window, _waits)
-    if not ranks:
+    """Waiting for CPUs alone proves nothing: others must be seen using them. Nothing is promised.
+
+    Ranks share their CPUs, so they are judged by their mean.
+    """
+    ranks = ranks_where(window, lambda rank: len(values(training(rank), "runq_share")) >= SAMPLES)
+    waited = mean(np.array([runq_share(rank) for rank in ranks]))
+    if not waited >= RUNQ:
         return None
-    rank, others = max(ranks, key=runq_share), others_cpu(window)
-    cpus = usable_cpus(window, rank)
+    others, cpus = others_cpu(window), usable_cpus(window, ranks[0])
     if not (others >= OTHERS_CORES and others >= OTHERS_SHARE * (cpus or 0.0)):
         return None
     return Finding(
         CODE, "warning", "Other processes take the CPUs", "CPUs shared with others",
-        {"runq_share": round(runq_share(rank), 3), "others_cores": round(others, 2), "usable_cpus": cpus},
+        {"runq_share": round(waited, 3), "others_cores": round(others, 2), "usable_cpus": cpus},
         "Times measured now are not the run's own. Give it CPUs of its own (taskset, a cgroup, another "
         "machine), or wait until the others are done.",
         ranks=numbers(ranks),
     )  # fmt: skip
-
-
-def _waits(rank: Rank) -> bool:
-    return len(values(training(rank), "runq_share")) >= SAMPLES and runq_share(rank) >= RUNQ

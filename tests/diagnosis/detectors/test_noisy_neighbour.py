@@ -39,6 +39,14 @@ def test_other_ranks_are_no_neighbours():
     assert detect(window(rank(number=0, samples=taken), rank(number=1, samples=taken), hosts=hosts)) is None
 
 
+@pytest.mark.parametrize(("other", "speaks"), [(0.1, False), (0.4, True)])
+def test_ranks_are_judged_by_their_mean(other: float, speaks: bool):
+    """One of two ranks that waits is how ranks share CPUs; both waiting is a neighbour."""
+    ranks = [rank(number=n, samples=samples(30, 0.1, runq_share=r)) for n, r in enumerate((0.4, other))]
+    hosts = {"here": samples(30, 0.1, cpu_used=2.0, cpu_usable=2.0)}
+    assert (detect(window(*ranks, hosts=hosts)) is not None) == speaks
+
+
 def test_few_samples_prove_nothing():
     """One sample fewer than it takes."""
     in_warm_up = 11  # at ten a second, training from 1 s on
