@@ -34,6 +34,9 @@ _BOOT = (
     " from monitor.cli import main; sys.exit(main())"
 )
 
+#: What torchrun calls a run that nobody named: no name of its own.
+UNNAMED = ("", "none")
+
 FIRST_PORT = 7007
 #: Ports tried before giving up.
 PORTS = 200
@@ -58,28 +61,72 @@ class Place:
     started: bool = True
 
 
-def run_key(env: Mapping[str, str] = os.environ) -> str:
-    """What the ranks of one run have in common, and no other run: the launcher's own identity.
+def run_key(env: Mapping[str, str] = os.environ, *, ranks: int = 1) -> str:
+    """What the ranks of one run have in common on this host, and no other run: the launcher's own identity.
 
     torchrun sets TORCHELASTIC_RUN_ID, Slurm SLURM_JOB_ID and SLURM_STEP_ID, `torchvitals run` sets
     MONITOR_RUN_KEY. Ranks that were merely spawned share their master's address and their parent.
+
+    Args:
+        ranks: how many the process group has, where there is one.
     """
     if env.get("MONITOR_RUN_KEY"):
         return env["MONITOR_RUN_KEY"]
     master = f"{env.get('MASTER_ADDR', '')}:{env.get('MASTER_PORT', '')}"
-    if env.get("TORCHELASTIC_RUN_ID"):
-        return f"elastic:{env['TORCHELASTIC_RUN_ID']}:{master}"
+    elastic = env.get("TORCHELASTIC_RUN_ID", "")
+    if elastic not in UNNAMED:
+        # The master's port changes when ranks are restarted, and it is the same run all the same.
+        return f"elastic:{elastic}"
+    if elastic:
+        return f"elastic:{elastic}:{master}"
     if env.get("SLURM_JOB_ID") and env.get("SLURM_NTASKS", "1") != "1":
         return f"slurm:{env['SLURM_JOB_ID']}:{env.get('SLURM_STEP_ID', '')}"
     if master != ":":
         return f"master:{master}:{os.getppid()}"
+    if ranks > 1:
+        return f"parent:{os.getppid()}"
     return f"pid:{os.getpid()}:{time.perf_counter_ns()}"
+
+
+def restarts_left(env: Mapping[str, str] = os.environ) -> int:
+    """How often torchrun will start this rank anew, should it fail."""
+    done, allowed = (env.get(f"TORCHELASTIC_{name}", "") for name in ("RESTART_COUNT", "MAX_RESTARTS"))
+    return int(allowed) - int(done) if done.isdigit() and allowed.isdigit() else 0
+
+
+def shared_run_id(name: str, env: Mapping[str, str] = os.environ) -> str | None:
+    """The id under which every host of a job knows its run, without asking another; None where none can be.
+
+    MONITOR_RUN names it; else it is made of what the launcher tells all hosts and no other job: Slurm's
+    job and step, or torchrun's run id with its master's address.
+
+    Raises:
+        ValueError: MONITOR_RUN is no name of letters, digits, '.', '_' and '-'.
+    """
+    told = env.get("MONITOR_RUN")
+    if told:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", told):
+            raise ValueError(f"MONITOR_RUN is a name of letters, digits, '.', '_' and '-'; got {told!r:.80}")
+        return told
+    day = time.strftime("%Y%m%d", time.gmtime(float(env.get("SLURM_JOB_START_TIME") or time.time())))
+    if env.get("SLURM_JOB_ID") and env.get("SLURM_NTASKS", "1") != "1":
+        parts = [env["SLURM_JOB_ID"], env.get("SLURM_STEP_ID", ""), env.get("SLURM_RESTART_COUNT", "")]
+    elif env.get("TORCHELASTIC_RUN_ID", "") not in UNNAMED:
+        parts = [env["TORCHELASTIC_RUN_ID"], env.get("MASTER_ADDR", ""), env.get("MASTER_PORT", "")]
+    else:
+        return None
+    mark = hashlib.sha256(":".join(parts).encode()).hexdigest()[:8]
+    return f"{day}-{_plain(name)}-{mark}"
 
 
 def new_run_id(name: str, now: time.struct_time | None = None) -> str:
     """`20261130-031620-train-1f3a`: sorts by time, says what it was, never meets another."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:48] or "run"
-    return f"{time.strftime('%Y%m%d-%H%M%S', now or time.localtime())}-{plain}-{secrets.token_hex(2)}"
+    stamp = time.strftime("%Y%m%d-%H%M%S", now or time.localtime())
+    return f"{stamp}-{_plain(name)}-{secrets.token_hex(2)}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:48] or "run"
 
 
 def enter(options: Options, key: str, *, name: str, facts: Mapping[str, Any]) -> Place:
@@ -113,7 +160,7 @@ def _joined(found: Mapping[str, Any]) -> Place:
 def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lock: int) -> Place:
     if options.hub is None:
         options.run_dir.mkdir(parents=True, exist_ok=True)
-    run = new_run_id(name)
+    run = (shared_run_id(name) if options.hub else None) or new_run_id(name)
     spool = state.spool_dir(run)
     url = options.hub
     if url is None and options.dashboard:

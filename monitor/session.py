@@ -178,7 +178,7 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
         "python": sys.executable,
         "cwd": os.getcwd(),
     }
-    place = launcher.enter(chosen, launcher.run_key(), name=name, facts=about)
+    place = launcher.enter(chosen, launcher.run_key(ranks=world_size), name=name, facts=about)
     stem = str(place.spool / f"rank-{rank}-{os.getpid()}")
     journal = JournalWriter(f"{stem}.journal")
     tape = TapeWriter(f"{stem}.tape", rank=rank, world_size=world_size, local_rank=local_rank)

@@ -18,7 +18,17 @@ from typing import Any
 import pytest
 
 from monitor import launcher, state
-from monitor.launcher import STARTUP, ensure_hub, enter, listen, new_run_id, run_key, start
+from monitor.launcher import (
+    STARTUP,
+    ensure_hub,
+    enter,
+    listen,
+    new_run_id,
+    restarts_left,
+    run_key,
+    shared_run_id,
+    start,
+)
 from monitor.options import resolve
 
 
@@ -62,7 +72,11 @@ def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
 
 KEYS: dict[str, tuple[dict[str, str], str]] = {
     "told": ({"MONITOR_RUN_KEY": "k", "TORCHELASTIC_RUN_ID": "x"}, "k"),
-    "torchrun": ({"TORCHELASTIC_RUN_ID": "x", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, "elastic:x:a:1"),
+    "torchrun": ({"TORCHELASTIC_RUN_ID": "x", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, "elastic:x"),
+    "torchrun, unnamed": (
+        {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "a", "MASTER_PORT": "1"},
+        "elastic:none:a:1",
+    ),
     "slurm": ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"}, "slurm:7:0"),
     "spawned": ({"MASTER_ADDR": "a", "MASTER_PORT": "1"}, f"master:a:1:{os.getppid()}"),
 }
@@ -73,6 +87,54 @@ def test_what_the_ranks_of_a_run_have_in_common(how: str) -> None:
     """The launcher's own identity, whichever it was."""
     env, expected = KEYS[how]
     assert run_key(env) == expected
+
+
+def test_spawned_ranks_that_share_only_their_parent() -> None:
+    """`mp.spawn` with a file or an address as init_method: no variable says so, the process group does."""
+    assert run_key({}, ranks=2) == f"parent:{os.getppid()}"
+
+
+SHARED = {
+    "MONITOR_RUN": {"MONITOR_RUN": "big-run"},
+    "Slurm": {
+        "SLURM_JOB_ID": "7",
+        "SLURM_STEP_ID": "0",
+        "SLURM_NTASKS": "8",
+        "SLURM_JOB_START_TIME": "1796000000",
+    },
+    "torchrun": {"TORCHELASTIC_RUN_ID": "x", "MASTER_ADDR": "a", "MASTER_PORT": "1"},
+}
+
+
+@pytest.mark.parametrize("how", SHARED)
+def test_hosts_of_a_job_know_their_runs_id_without_asking(how: str) -> None:
+    """The same for all, whoever attaches first; another job has another one."""
+    env = SHARED[how]
+    first = shared_run_id("train", {**env, "RANK": "0"})
+    assert first is not None
+    assert first == shared_run_id("train", {**env, "RANK": "5"})
+    assert first != shared_run_id("train", {**env, next(iter(env)): "other"})
+
+
+def test_hosts_that_nobody_named_do_not_know() -> None:
+    """A static rendezvous calls every job "none": yesterday's run is not today's."""
+    assert (
+        shared_run_id("train", {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "a", "MASTER_PORT": "1"})
+        is None
+    )
+    assert shared_run_id("train", {}) is None
+
+
+def test_a_run_named_by_hand_is_a_name() -> None:
+    """It becomes a folder's name on the hub."""
+    with pytest.raises(ValueError, match="MONITOR_RUN is a name"):
+        shared_run_id("train", {"MONITOR_RUN": "../x"})
+
+
+@pytest.mark.parametrize(("done", "allowed", "left"), [("0", "2", 2), ("2", "2", 0), ("", "", 0)])
+def test_restarts_left(done: str, allowed: str, left: int) -> None:
+    """As torchrun counts them."""
+    assert restarts_left({"TORCHELASTIC_RESTART_COUNT": done, "TORCHELASTIC_MAX_RESTARTS": allowed}) == left
 
 
 def test_a_lone_process_has_a_key_of_its_own() -> None:

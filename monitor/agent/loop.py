@@ -13,6 +13,7 @@ from typing import Any
 
 from monitor.agent import exits, flight, proc
 from monitor.agent.batcher import Batcher
+from monitor.agent.elastic import returns
 from monitor.agent.follow import Followed, Follower
 from monitor.agent.sampling import Sampling
 from monitor.agent.stalls import Stalls
@@ -211,7 +212,7 @@ class Agent:
     def _idle(self) -> bool:
         """No rank lives and none is about to come."""
         tapes = self._follower.tapes
-        if any(not tape.ended for tape in tapes) or self._pending():
+        if any(not tape.ended or returns(tape) for tape in tapes) or self._pending():
             return False
         return time.monotonic() - self._busy_s > (LINGER_S if tapes or self._unheard else START_S)
 

@@ -138,6 +138,8 @@ def end_event(
         "oom_kill": oom_kill,
         "orphans": [pid for pid, ticks in children if _lives(pid, ticks)],
         "location": (tape.failure or {}).get("location"),
+        # When its exception came up: ranks that fail together end in any order.
+        "failed_s": (tape.failure or {}).get("t_s"),
     }
 
 

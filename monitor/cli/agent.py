@@ -86,7 +86,7 @@ def _sink(settings: Mapping[str, Any], spool: Path) -> tuple[Sink, Any]:
 
     def connect() -> tuple[str, str]:
         if settings["hub"] is not None:
-            return settings["hub"], settings.get("token") or ""
+            return settings["hub"], os.environ.get("MONITOR_TOKEN", "")
         hub = launcher.ensure_hub(runs)
         return hub.base, hub.ingest_token
 

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     command = [sys.executable, *subprocess._args_from_interpreter_flags(), script, *args.args]  # type: ignore[attr-defined]
     began = time.monotonic()
     code = _waited(command, env, place, rank)
-    if place is not None and rank == 0:
+    if place is not None and rank == 0 and not (code and launcher.restarts_left()):
         _tell(place, args.json, code, time.monotonic() - began)
     if code < 0:
         _end_by(-code)
@@ -93,6 +93,7 @@ def _prepared(args: argparse.Namespace, rank: int) -> tuple[launcher.Place | Non
         print(f"torchvitals: {place.url}", file=sys.stderr, flush=True)
     paths = [str(launcher.STARTUP), *filter(None, [env.get("PYTHONPATH")])]
     env.update(MONITOR_RUN_KEY=key, PYTHONPATH=os.pathsep.join(paths), MONITOR_RUN_DIR=str(chosen.run_dir))
+    env["MONITOR_LAUNCHER_PID"] = str(os.getppid())
     if not chosen.dashboard:
         env["MONITOR_DASHBOARD"] = "off"
     return place, env

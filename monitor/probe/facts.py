@@ -40,7 +40,14 @@ def environment() -> dict[str, Any]:
         "cuda_visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "rank": os.environ.get("RANK"),
         "local_world_size": os.environ.get("LOCAL_WORLD_SIZE"),
+        "launcher_pid": _whole(os.environ.get("MONITOR_LAUNCHER_PID")) or os.getppid(),
+        "restarts": _whole(os.environ.get("TORCHELASTIC_RESTART_COUNT")),
+        "restarts_allowed": _whole(os.environ.get("TORCHELASTIC_MAX_RESTARTS")),
     }
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text and text.isdigit() else 0
 
 
 def usable_cpus() -> int:

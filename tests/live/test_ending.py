@@ -10,6 +10,7 @@ CLEAN = {"rank": 0, "t_s": 9.0, "code": 0, "signal": None, "reason": "end of the
 RAISED = {**CLEAN, "code": 1, "reason": "RuntimeError: no", "clean": False}
 KILLED = {**CLEAN, "code": None, "signal": 9, "reason": "killed by SIGKILL", "clean": False}
 TAKEN_ALONG = {**KILLED, "signal": 15, "reason": "killed by SIGTERM"}
+BEREFT = {**RAISED, "reason": "RuntimeError: [gloo/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:2"}
 VANISHED = {**KILLED, "signal": None, "reason": "it vanished, and nobody can say how"}
 
 
@@ -22,6 +23,14 @@ VANISHED = {**KILLED, "signal": None, "reason": "it vanished, and nobody can say
         ([{**KILLED, "t_s": 2.0}, {**RAISED, "rank": 1, "t_s": 1.0}], "crashed", "RuntimeError: no"),
         ([{**TAKEN_ALONG, "t_s": 1.0}, {**RAISED, "rank": 1, "t_s": 2.0}], "crashed", "RuntimeError: no"),
         ([TAKEN_ALONG], "killed", "killed by SIGTERM"),
+        ([{**BEREFT, "t_s": 1.0}, {**RAISED, "rank": 1, "t_s": 2.0}], "crashed", "RuntimeError: no"),
+        ([{**BEREFT, "t_s": 1.0}, {**KILLED, "rank": 1, "t_s": 2.0}], "killed", "killed by SIGKILL"),
+        ([BEREFT, {**TAKEN_ALONG, "t_s": 1.0}], "crashed", BEREFT["reason"]),
+        (
+            [{**RAISED, "failed_s": 8.0, "reason": "KeyError: late"}, {**RAISED, "rank": 1, "failed_s": 7.9}],
+            "crashed",
+            "RuntimeError: no",
+        ),
         ([VANISHED], "killed", "it vanished, and nobody can say how"),
         ([{**VANISHED, "exception": "ValueError: x", "reason": "ValueError: x"}], "crashed", "ValueError: x"),
         ([], "finished", None),
