@@ -74,7 +74,8 @@ def lost(window: Window, rank: Rank, kind: Kind) -> Loss | None:
     most, seen = max(mine, key=_count), sum(map(_count, mine))
     unclaimed, whole = float(unclaimed_ms(part).sum()), max(float(np.nansum(step_ms(part))), 1e-9)
     place = f"{_base(most.get('file'))}:{most.get('line')}" if most.get("file") else None
-    function = str(most.get("leaf_func") or most.get("func") or "")
+    ours = "monitor/probe/" in str(most.get("leaf_file") or "")
+    function = str((not ours and most.get("leaf_func")) or most.get("func") or "")
     return Loss(
         part, unclaimed * seen / total / whole, unclaimed * seen / (total + 1) / whole,
         unclaimed * seen / total / part.count, seen, place, str(most.get("source") or ""), function,

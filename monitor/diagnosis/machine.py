@@ -18,6 +18,9 @@ BUSY_RUNQ = 0.15
 FULL_CPU = 0.9
 OTHERS_CPU = 0.25
 
+#: A sample tells of the second before it: one that long after the last step, in seconds, is half its own.
+AFTER_S = 0.5
+
 
 def usable_cpus(window: Window, rank: Rank) -> float | None:
     """CPUs this rank's host lets it use: min(affinity, cgroup quota). None where nobody told."""
@@ -59,12 +62,13 @@ def others_cpu(window: Window) -> float:
 def own_cpu(rank: Rank) -> tuple[float, float]:
     """Cores used by the rank's main process and by its loader workers; NaN if unknown.
 
-    Children of a process whose loaders have no workers are something else, and count as others.
+    A worker computes on one CPU: what a process's children use beyond that is other children's, and
+    counts as others'.
     """
     samples = training(rank)
     main, workers = mean(values(samples, "main_cpu")), mean(values(samples, "workers_cpu"))
-    loads = any(facts.get("num_workers") for facts in facts_of(rank, "loader"))
-    return main, workers if loads else 0.0
+    most = sum(int(facts.get("num_workers") or 0) for facts in facts_of(rank, "loader"))
+    return main, workers if workers != workers else min(workers, float(most))
 
 
 def crowded(window: Window, rank: Rank) -> bool:
@@ -77,12 +81,18 @@ def crowded(window: Window, rank: Rank) -> bool:
 
 
 def training(rank: Rank) -> Table:
-    """Recent samples of the rank's process from the end of its warm-up on (all, where it took no step)."""
-    numbers = rank.steps.get("step")
-    if numbers is None or not len(numbers):
+    """Recent samples of the rank's process while it trained: from the end of its warm-up to its last step.
+
+    All of them, where it took no step.
+    """
+    numbers, ends = rank.steps.get("step"), rank.steps.get("t_s")
+    if numbers is None or ends is None or not len(numbers):
         return recent(rank.samples)
     first = min(int(np.searchsorted(numbers, WARMUP_STEPS)), len(numbers) - 1)
-    return recent(rank.samples, float(rank.steps["t_s"][first]))
+    times = rank.samples.get("t_s", np.empty(0))
+    trained = int(np.searchsorted(times, float(ends[-1]) + AFTER_S, side="right"))
+    samples = {key: column[:trained] for key, column in rank.samples.items()}
+    return recent(samples, float(ends[first]))
 
 
 def recent(samples: Table, since_s: float = 0.0) -> Table:

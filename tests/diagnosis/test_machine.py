@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from windows import env, rank, samples, window
+from windows import env, loader, rank, samples, window
 
 from monitor.diagnosis.machine import (
+    AFTER_S,
     BUSY_RUNQ,
     FULL_CPU,
     OTHERS_CPU,
@@ -46,6 +47,20 @@ def test_the_warm_up_is_no_crowd():
     """Samples from before the training do not count."""
     taken = samples(20, runq_share=np.where(np.arange(20) * 0.5 < 1.1, 0.9, 0.0))
     assert runq_share(rank(300, samples=taken)) == 0.0
+
+
+def test_what_comes_after_the_last_step_is_no_crowd():
+    """A process that exports its model, or ends, does not train: its samples tell nothing of the steps."""
+    taken = samples(40, runq_share=np.where(np.arange(40) * 0.5 > 5.8 + AFTER_S, 0.9, 0.0))
+    assert runq_share(rank(300, samples=taken)) == 0.0
+
+
+@pytest.mark.parametrize(("workers", "others"), [(1, 0.7), (2, 0.0), (0, 1.7)])
+def test_a_worker_computes_on_one_cpu(workers: int, others: float):
+    """Children that use more than the loader's workers can are other processes, started by the run."""
+    one = rank(300, samples=samples(20, main_cpu=0.3, workers_cpu=1.7), facts=loader(num_workers=workers))
+    both = window(one, hosts={"here": samples(20, cpu_used=2.0)})
+    assert others_cpu(both) == pytest.approx(others, abs=0.01)
 
 
 def test_without_samples_nobody_knows():

@@ -169,8 +169,9 @@ def _without_workers(one: Waits, cpus: float | None) -> Cause:
 def _main_cpu_share(one: Waits) -> float | None:
     """CPU time of the main thread per time waited, 0 to 1; None where nothing tells."""
     spent = one.rank.column("data_cpu_ms")
-    waited = float(one.wait_ms.sum())
-    if not np.isnan(spent).all() and waited > 0:
+    looked = ~np.isnan(spent)  # the probe reads the thread's CPU time in some steps only
+    waited = float(one.wait_ms[looked].sum())
+    if waited > 0:
         return min(1.0, total(spent) / waited)
     main = own_cpu(one.rank)[0]
     if math.isnan(main) or one.workers:

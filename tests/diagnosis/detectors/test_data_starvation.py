@@ -82,6 +82,14 @@ def test_no_workers_that_compute_are_not_promised_more_cpus():
     assert "cheaper" in found.advice
 
 
+def test_cpu_time_may_be_read_now_and_then():
+    """Where it was read in every eighth step only, those steps tell."""
+    spent = np.where(np.arange(200) % 8 == 0, 48.0, np.nan)
+    found = detect(starved(50.0, data_cpu_ms=spent))
+    assert found is not None
+    assert "computed in the training loop" in found.advice
+
+
 def test_the_rhythm_of_the_workers_is_named():
     """Long waits every `num_workers` batches: the workers are too few."""
     wait = every(2, 150.0, 1.6)
