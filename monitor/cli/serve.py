@@ -36,6 +36,8 @@ EXAMPLE = """  torchvitals serve
 IDLE_S = 15 * 60.0
 #: Addresses that mean every interface of the machine.
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104  compared with, not bound to
+#: Characters of a token at least, as `monitor.web.auth` wants it.
+LEAST_TOKEN = 22
 #: Seconds between two looks at what fell silent.
 TICK_S = 2.0
 
@@ -142,12 +144,22 @@ def _placed(args: argparse.Namespace, runs: Path) -> tuple[state.HubState, socke
     hub = state.HubState(
         port=port,
         viewer_token=known.viewer_token if known else secrets.token_urlsafe(24),
-        ingest_token=known.ingest_token if known else secrets.token_urlsafe(24),
+        ingest_token=_agents_token() or (known.ingest_token if known else secrets.token_urlsafe(24)),
         run_dir=str(runs),
         host=host,
     )
     state.save_hub(hub)
     return hub, listener
+
+
+def _agents_token() -> str | None:
+    """The token of agents on other machines, where MONITOR_TOKEN says which: they are told the same way."""
+    told = os.environ.get("MONITOR_TOKEN")
+    if told and (len(told) < LEAST_TOKEN or not told.isascii()):
+        raise UsageError(
+            f"MONITOR_TOKEN is at least {LEAST_TOKEN} plain characters, such as openssl rand -hex 24"
+        )
+    return told or None
 
 
 def _given(note: Path | None) -> state.HubState:
@@ -203,6 +215,7 @@ def _greet(hub: state.HubState, opens: bool) -> None:
     if hub.host in ALL_INTERFACES:
         print(f"  {hub.url.replace('127.0.0.1', socket.gethostname())}   (from other machines)", flush=True)
     if _own_names(hub.host):
+        print("  agents elsewhere: MONITOR_HUB is this address, MONITOR_TOKEN the one set here", flush=True)
         print("  not encrypted: on a network you do not trust, use ssh -L or a proxy with TLS", flush=True)
     if opens:
         import webbrowser
