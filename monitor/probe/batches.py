@@ -22,6 +22,14 @@ def count(batch: Any, values: list[Any]) -> None:
     Tokens are counted where the field's convention names them: a tensor called `input_ids`. A batch with
     no tensor in a plain container is not counted.
     """
+    if type(batch) is list and len(batch) == 2 and type(batch[0]) is type(batch[1]) is torch.Tensor:
+        # What default_collate makes of most datasets; the rest would find the same, more slowly.
+        inputs, targets = batch
+        shape = inputs.shape
+        if shape:
+            add(values, SAMPLES, shape[0])
+            add(values, ELEMENTS, inputs.numel() + targets.numel())
+        return
     tensors: list[torch.Tensor] = []
     _collect(batch, tensors, DEPTH)
     if not tensors or not tensors[0].dim():

@@ -41,6 +41,7 @@ class Feed:
         epochs: iterations over it, begun so far.
         iter_ms: what the newest `iter(loader)` took.
         first_wait_ms: what the first fetch of the newest iteration took; None before it.
+        settled: the newest fetch was one of many for training; the next needs no second look.
         unused: a batch was fetched with gradients on, and since then nothing but evaluation was seen.
         countable: its batches can be counted.
         place: where in the user's code it was made, or else first iterated.
@@ -49,12 +50,12 @@ class Feed:
 
     __slots__ = (
         "call", "countable", "epochs", "evaluates", "first_wait_ms", "iter_ms", "number", "place", "quiet",
-        "role", "trains", "unused",
+        "role", "settled", "trains", "unused",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.evaluates = self.trains = self.quiet = self.unused = False
+        self.evaluates = self.trains = self.quiet = self.unused = self.settled = False
         self.role: str | None = None
         self.countable = True
         self.epochs = 0
@@ -103,6 +104,8 @@ class Feeds:
 
     def evaluated(self) -> None:
         """A forward pass of an evaluation was seen."""
+        for feed in self._since:
+            feed.settled = False
         if self._since:
             self._since[-1].unused = True
 
@@ -140,14 +143,14 @@ class Feeds:
     def _next(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         recorder, gate, pop = self.recorder, self.recorder.gate, self.recorder.clock.pop
         opening, arrived, exhausted = self._opening(), self._arrived(), self._exhausted
-        fetching, now = self._fetching, time.perf_counter_ns
+        again, fetching, now = self._again(), self._fetching, time.perf_counter_ns
 
         def __next__(iterator: Any) -> Any:
             # A fetch inside a fetch is a dataset's own loader: its time and batches are the outer one's.
             if get_ident() != gate[0] or fetching[0]:
                 return original(iterator)
             try:
-                feed, evaluates, cpu, depth = opening(iterator)
+                feed, evaluates, cpu, depth = again(iterator) or opening(iterator)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
                 return original(iterator)
@@ -168,6 +171,26 @@ class Feeds:
             return batch
 
         return __next__
+
+    def _again(self) -> Callable[[Any], tuple[Feed, bool, int, int] | None]:
+        """As `_opening`, for the loader that fed the last training step as well; None for any other.
+
+        There `_opening` would change nothing, so most fetches of a run need not ask what they are.
+        """
+        recorder, since, told = self.recorder, self._since, self.recorder.told
+        push, on_floor, on_fetch = recorder.clock.push, recorder.clock.on_floor, self.boundary.fetch
+        grad_enabled, training = torch.is_grad_enabled, self.training
+
+        def again(iterator: Any) -> tuple[Feed, bool, int, int] | None:
+            feed: Feed | None = vars(iterator).get(TAG)
+            if feed is None or not feed.settled or not recorder.steps % CPU_EVERY or since != [feed]:
+                return None
+            if told.phase is not None or on_floor() == EVAL or not grad_enabled() or not training():
+                return None
+            on_fetch()
+            return feed, False, 0, push(DATA)
+
+        return again
 
     def _opening(self) -> Callable[[Any], tuple[Feed | None, bool, int, int]]:
         """Before a fetch: closes the step, tells training from evaluation, opens the phase."""
@@ -231,6 +254,8 @@ class Feeds:
                 return
             if cpu:
                 add(values, DATA_CPU, (cpu_now() - cpu) / 1e6)
+                if feed is not None:
+                    feed.settled = feed.trains and not (feed.quiet or self._frozen)
             on_fetched()
             if not told.counts:
                 return
@@ -273,7 +298,7 @@ class Feeds:
     def _opened(self, loader: Any, feed: Feed, iterator: Any, took_ms: float) -> None:
         feed.epochs += 1
         feed.iter_ms, feed.first_wait_ms = took_ms, None
-        feed.trains = feed.unused = False
+        feed.trains = feed.unused = feed.settled = False
         vars(iterator)[TAG] = feed
         if feed.epochs == 1 and feed.number <= LOADERS:
             self._describe(loader, feed)
