@@ -144,7 +144,10 @@ def enter(options: Options, key: str, *, name: str, facts: Mapping[str, Any]) ->
         if lock is None:
             place = _joined(json.loads(note.read_text()))
         else:
-            place = _begun(options, name, facts, note, lock)
+            try:
+                place = _begun(options, name, facts, note, lock)
+            finally:
+                os.close(lock)  # the agent has its own copy
         # The agent does not go while a process that lives has said that it will come.
         (place.spool / f"pending-{os.getpid()}").touch()
         return place
@@ -186,7 +189,6 @@ def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lo
     state.write_private(note, settings)
     command = ["agent", "--spool", str(spool), "--lock-fd", str(lock)]
     started = start(command, spool / "agent.log", (lock,))
-    os.close(lock)
     return Place(run, spool, options.run_dir, url, started)
 
 
@@ -254,7 +256,7 @@ def start(command: list[str], log: Path, passed: tuple[int, ...]) -> bool:
     if not sys.executable:
         return False
     python = [sys.executable, "-c", _BOOT, str(HOME), *command]
-    line = ["/bin/sh", "-c", '"$@" </dev/null >>"$0" 2>&1 &', str(log), *python]
+    line = ["/bin/sh", "-c", 'umask 077; "$@" </dev/null >>"$0" 2>&1 &', str(log), *python]
     try:
         shell = subprocess.Popen(
             line,

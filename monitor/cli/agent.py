@@ -60,7 +60,14 @@ def follow(spool: Path, *, lock: int | None = None, signals: bool = False) -> No
         if agent.over:
             _release(settings, lock)
 
-    agent = Agent(spool, plan, sink, sample_s=settings["sample_s"], gate=lambda: _gate(settings, leave))
+    agent = Agent(
+        spool,
+        plan,
+        sink,
+        sample_s=settings["sample_s"],
+        stall_after_s=settings["stall_after_s"],
+        gate=lambda: _gate(settings, leave),
+    )
     if signals:
         signal.signal(signal.SIGTERM, lambda *_: agent.stop())
         signal.signal(signal.SIGINT, signal.SIG_IGN)

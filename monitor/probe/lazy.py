@@ -83,7 +83,7 @@ def _patch(attach: Callable[[], object]) -> None:
     from torch.optim.optimizer import register_optimizer_step_pre_hook
     from torch.utils.data import DataLoader, get_worker_info
 
-    from monitor.probe.loader import watch_construction
+    from monitor.probe.construction import watch_construction
     from monitor.probe.patches import Patches
     from monitor.probe.recorder import say
 

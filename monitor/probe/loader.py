@@ -7,7 +7,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from threading import get_ident
-from types import FrameType
 from typing import Any
 
 import torch
@@ -16,9 +15,10 @@ from torch.utils.data import DataLoader, dataloader
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.batches import add, count
 from monitor.probe.clock import DATA, EVAL, OTHER
+from monitor.probe.construction import where_made
 from monitor.probe.facts import loader_facts
 from monitor.probe.patches import Patches
-from monitor.probe.place import call_source, location, made_at, user_frame
+from monitor.probe.place import user_frame
 from monitor.probe.recorder import DATA_CPU, SAMPLES, Recorder
 
 #: The thread's CPU time is read around every CPU_EVERY-th step's fetches: the call costs 0.6 µs.
@@ -292,7 +292,7 @@ class Feeds:
         if feed is None:
             self._count += 1
             feed = self._of_loader[loader] = Feed(self._count)
-            feed.place, feed.call = _built_at.get(loader) or _found(loader, user_frame(3))
+            feed.place, feed.call = where_made(loader, user_frame(3))
         return feed
 
     def _opened(self, loader: Any, feed: Feed, iterator: Any, took_ms: float) -> None:
@@ -330,28 +330,3 @@ class Feeds:
             recorder.fact(name, {**facts, "role": feed.role})
 
         recorder.watchers.append(role)
-
-
-#: Where each loader was constructed: filled by a patch on `DataLoader.__init__`.
-_built_at: weakref.WeakKeyDictionary[Any, tuple[str | None, str | None]] = weakref.WeakKeyDictionary()
-
-
-def watch_construction(patches: Patches) -> None:
-    """Remember where the user's code makes a DataLoader. A loader made earlier shows where it is iterated."""
-
-    def make(original: Callable[..., None]) -> Callable[..., None]:
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            try:
-                frame = user_frame(2)
-                _built_at[self] = location(frame), call_source(frame, "DataLoader")
-            except Exception:  # noqa: BLE001 - a location is nothing to fail for
-                return
-
-        return __init__
-
-    patches.replace(DataLoader, "__init__", make)
-
-
-def _found(loader: Any, frame: FrameType | None) -> tuple[str | None, str | None]:
-    return made_at(loader, "DataLoader", frame) or (location(frame), None)

@@ -16,10 +16,11 @@ from monitor.probe.adapters.plain import Boundary, plain
 from monitor.probe.amp import Amp
 from monitor.probe.clock import OTHER
 from monitor.probe.collectives import install_collectives
+from monitor.probe.construction import watch_construction
 from monitor.probe.ddp import Ddp
 from monitor.probe.forward import Roots
 from monitor.probe.lead import Lead
-from monitor.probe.loader import Feeds, watch_construction
+from monitor.probe.loader import Feeds
 from monitor.probe.patches import Patches, hide_from_compiler
 from monitor.probe.place import foreign, short, user_frame
 from monitor.probe.recorder import BACKWARDS, OPT_STEPS, Recorder
