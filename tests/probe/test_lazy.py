@@ -209,11 +209,14 @@ if __name__ == "__main__":
 
 
 def test_spawned_ranks_attach_each_and_their_parent_does_not(tmp_path: Path) -> None:
-    """`mp.spawn` of two ranks: two tapes in one run, with rank and world size."""
-    from monitor.tape.reader import TapeReader
+    """`mp.spawn` of two ranks: both in one run, with rank and world size."""
+    from monitor import report
+    from monitor.store import FILE_NAME, Store
 
     done = script(tmp_path, RANKS)
     assert done.stderr.splitlines()[-1] == "not attached 0"
-    tapes = [TapeReader(str(path)) for path in sorted((tmp_path / "state").rglob("*.tape"))]
-    assert [(tape.header.rank, tape.header.world_size) for tape in tapes] == [(0, 2), (1, 2)]
-    assert [tape.live().steps for tape in tapes] == [5, 5]
+    (run,) = (tmp_path / "runs").iterdir()
+    assert report.wait(run, 30.0)["world_size"] == 2
+    with Store(run / FILE_NAME) as store:
+        steps = {name: rows for name, rows in store.streams().items() if name.startswith("rank/")}
+    assert steps == {"rank/0": 5, "rank/1": 5}
