@@ -177,7 +177,7 @@ class Ddp:
     def _made(self, original: Callable[..., None]) -> Callable[..., None]:
         recorder = self.recorder
 
-        def __init__(module: Any, *args: Any, **kwargs: Any) -> None:
+        def __init__(module: Any, /, *args: Any, **kwargs: Any) -> None:
             original(module, *args, **kwargs)
             if recorder.gate[0]:
                 try:

@@ -22,7 +22,7 @@ from monitor.probe.forward import Roots
 from monitor.probe.loader import Feeds
 from monitor.probe.patches import Patches
 from monitor.probe.recorder import BACKWARDS, ELEMENTS, OPT_STEPS, SAMPLES, SKIPPED, TOKENS, Recorder
-from monitor.probe.wrapping import Wraps
+from monitor.probe.wrapping import LOOKS, Wraps
 
 #: Parts of a model whose forward pass is timed where the model itself is not called (see `follow`).
 PARTS = 64
@@ -34,6 +34,7 @@ class Lead(Wraps):
     Attributes:
         roots: the modules that are trained.
         feeds: the loaders.
+        told: what hooks are told of the loop.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Lead(Wraps):
         super().__init__(recorder, patches)
         self.roots, self.feeds = roots, feeds
         self._boundary = boundary
-        self._told = recorder.told
+        self.told = recorder.told
         self._judge: tuple[Callable[[], bool] | None, bool] = (None, False)
 
     # -- whose loop it is
@@ -50,7 +51,7 @@ class Lead(Wraps):
     @property
     def leads(self) -> bool:
         """Whether a framework's loop runs here that says where steps end."""
-        return self._told.whole is _never and self.recorder.here
+        return self.told.whole is _never and self.recorder.here
 
     def begins(self, *, counts: bool = True, sums_loss: bool = False) -> None:
         """From now on the framework trains, in this thread, and says where steps end.
@@ -61,17 +62,18 @@ class Lead(Wraps):
             counts: batches are counted as they are fetched; False: the adapter calls `count`.
             sums_loss: the losses of one step's backward passes are shares of one loss.
         """
-        recorder, told = self.recorder, self._told
+        recorder, told = self.recorder, self.told
         recorder.gate[0] = get_ident()
         recorder.clock.begin()
         self._boundary.flush()
         recorder.values[SAMPLES] = recorder.values[TOKENS] = recorder.values[ELEMENTS] = math.nan
         told.whole, told.phase, told.counts, told.sums_loss = _never, OTHER, counts, sums_loss
+        self.looks = LOOKS
         recorder.clock.floor(OTHER)
 
     def ends(self) -> None:
         """The framework's loop is over: steps are found by the plain rules again."""
-        told = self._told
+        told = self.told
         told.whole, told.sums_loss = self._judge
         told.phase, told.counts = None, True
         self._boundary.exhausted()
@@ -81,7 +83,7 @@ class Lead(Wraps):
     def judge(self, whole: Callable[[], bool], *, sums_loss: bool) -> None:
         """Plain rules, but `whole` says whether what was just trained completes a step."""
         self._judge = whole, sums_loss
-        self._told.whole, self._told.sums_loss = self._judge
+        self.told.whole, self.told.sums_loss = self._judge
 
     # -- steps
 
@@ -113,14 +115,14 @@ class Lead(Wraps):
 
     def evaluates(self, on: bool) -> None:
         """Evaluation begins, or ends: time, batches and forward passes are none of the training's."""
-        led = self._told.whole is _never
-        self._told.phase = EVAL if on else OTHER if led else None
+        led = self.told.whole is _never
+        self.told.phase = EVAL if on else OTHER if led else None
         self.recorder.clock.floor(EVAL if on else OTHER)
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
         """What runs inside is evaluation."""
-        inner = not self.recorder.here or self._told.phase == EVAL
+        inner = not self.recorder.here or self.told.phase == EVAL
         if not inner:
             self.evaluates(True)
         try:
@@ -131,7 +133,7 @@ class Lead(Wraps):
 
     def open_fetch(self, *_: Any) -> None:
         """The framework fetches a batch, from whatever it was given."""
-        self._fetch = self.recorder.clock.push(EVAL if self._told.phase == EVAL else DATA)
+        self._fetch = self.recorder.clock.push(EVAL if self.told.phase == EVAL else DATA)
 
     def close_fetch(self, *_: Any) -> None:
         """It has the batch."""
@@ -139,7 +141,7 @@ class Lead(Wraps):
 
     def handing_out(self, iterator: Iterator[Any]) -> Iterator[Any]:
         """The same batches, counted as they are handed out and not as they are fetched ahead."""
-        told, clock, recorder = self._told, self.recorder.clock, self.recorder
+        told, clock, recorder = self.told, self.recorder.clock, self.recorder
         evaluates: bool | None = None
         try:
             while True:
@@ -174,14 +176,19 @@ class Lead(Wraps):
 
     # -- methods of the framework
 
-    def time_loop(self, owner: Any, name: str) -> None:
-        """When this method of the class is left, in whatever way, the framework's loop is over."""
-        end = self.anywhere(self.ends)
+    def time_loop(self, owner: Any, name: str, begin: Callable[[Any], None] | None = None) -> None:
+        """When this method of the class is left, in whatever way, the framework's loop is over.
+
+        Args:
+            begin: called with the object before it, if the loop begins there and not later.
+        """
+        begun, end = self.anywhere(begin or (lambda _: None)), self.anywhere(self.ends)
 
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
-            def run(*args: Any, **kwargs: Any) -> Any:
+            def run(target: Any, /, *args: Any, **kwargs: Any) -> Any:
+                begun(target)
                 try:
-                    return original(*args, **kwargs)
+                    return original(target, *args, **kwargs)
                 finally:
                     end()
 

@@ -13,7 +13,7 @@ from monitor.probe.patches import Patches
 from monitor.probe.place import location, user_frame
 from monitor.probe.recorder import OPT_STEPS, Recorder
 
-#: Training steps that are looked at to see whether any module is heard of in them.
+#: Training steps that are looked at, of each loop, to see whether any module is heard of in them.
 LOOKS = 3
 
 
@@ -23,11 +23,13 @@ class Wraps:
     Attributes:
         recorder: where steps go.
         patches: what is put back at detach.
+        looks: training steps that are still to be looked at: is any module heard of in them?
     """
 
     def __init__(self, recorder: Recorder, patches: Patches) -> None:
         self.recorder = recorder
         self.patches = patches
+        self.looks = LOOKS
         self._wrapped: set[tuple[int, str]] = set()
 
     def safe(self, note: Callable[..., Any]) -> Callable[..., None]:
@@ -84,27 +86,42 @@ class Wraps:
 
         self.wrap(owner, name, make)
 
+    def after(self, owner: Any, name: str, note: Callable[[Any], None]) -> None:
+        """Call `note(object)` after this method of the class has returned."""
+        noted = self.safe(note)
+
+        def make(original: Callable[..., Any]) -> Callable[..., Any]:
+            def method(target: Any, /, *args: Any, **kwargs: Any) -> Any:
+                result = original(target, *args, **kwargs)
+                noted(target)
+                return result
+
+            return method
+
+        self.wrap(owner, name, make)
+
     def time_training_step(self, owner: Any, name: str) -> None:
         """A method that runs forward, backward and more: what no hook of ours claims in it is `other`.
 
         Where no module is heard of (compiled as a whole, functions alone), all of that is `forward`.
         """
-        recorder, clock = self.recorder, self.recorder.clock
-        phase, left = OTHER, LOOKS
+        gate, clock = self.recorder.gate, self.recorder.clock
+        push, pop, mark = clock.push, clock.pop, clock.mark
+        phase = OTHER
 
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
             def training_step(*args: Any, **kwargs: Any) -> Any:
-                nonlocal phase, left
-                if not recorder.here:
+                nonlocal phase
+                if get_ident() != gate[0]:
                     return original(*args, **kwargs)
-                depth = clock.push(phase)
+                depth = push(OTHER if self.looks else phase)
                 try:
                     return original(*args, **kwargs)
                 finally:
-                    clock.pop(depth)
-                    if left:
-                        left -= 1
-                        phase = OTHER if clock.mark()[1][FORWARD] else FORWARD
+                    pop(depth)
+                    if self.looks:
+                        self.looks -= 1
+                        phase = OTHER if mark()[1][FORWARD] else FORWARD
 
             return training_step
 

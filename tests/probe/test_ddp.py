@@ -57,7 +57,7 @@ def test_every_backward_pass_that_exchanges_is_counted(tmp_path: Path) -> None:
 def test_nothing_is_counted_twice(tmp_path: Path) -> None:
     """What goes to comm is taken out of backward: a step is as long as its phases together."""
     with watching(tmp_path) as watch:
-        train(DistributedDataParallel(net()))
+        train(DistributedDataParallel(module=net()))
     phases = [sum(v for k, v in row.items() if k.endswith("_ms") and k in PHASES_MS) for row in watch.rows]
     assert phases == pytest.approx(watch.column("step_ms"), abs=1e-6)
     assert min(watch.column("backward_ms")) > 0

@@ -87,7 +87,7 @@ def _running(lead: Lead) -> Callable[[Any], Any]:
     end = lead.anywhere(lead.ends)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def run(engine: Any, *args: Any, **kwargs: Any) -> Any:
+        def run(engine: Any, /, *args: Any, **kwargs: Any) -> Any:
             if lead.leads:
                 with lead.evaluation():
                     return original(engine, *args, **kwargs)

@@ -58,8 +58,12 @@ def _callback(lead: Lead, package: str) -> Any:
         lead.begins(counts=False, sums_loss=module.automatic_optimization)
         lead.follow(module)
 
+    def begin_training(trainer: Any, *_: Any) -> None:
+        lead.told.counts = _as_fetched(trainer)
+
     def begin_batch(trainer: Any, module: Any, batch: Any, *_: Any) -> None:
-        lead.count(batch)
+        if not lead.told.counts:
+            lead.count(batch)
 
     def end_batch(trainer: Any, *_: Any) -> None:
         if lead.stepped():
@@ -70,6 +74,7 @@ def _callback(lead: Lead, package: str) -> Any:
 
     class TorchvitalsCallback(base):  # type: ignore[misc, valid-type]
         on_fit_start = staticmethod(lead.anywhere(begin))
+        on_train_start = staticmethod(lead.anywhere(begin_training))
         on_train_batch_start = staticmethod(lead.safe(begin_batch))
         on_train_batch_end = staticmethod(lead.safe(end_batch))
         on_fit_end = on_exception = staticmethod(lead.anywhere(end))
@@ -78,3 +83,13 @@ def _callback(lead: Lead, package: str) -> Any:
             return base, ()
 
     return TorchvitalsCallback()
+
+
+def _as_fetched(trainer: Any) -> bool:
+    """Whether each batch is trained on right after a DataLoader gave it: none is fetched ahead."""
+    from torch.utils.data import DataLoader
+
+    fetcher = getattr(trainer.fit_loop, "_data_fetcher", None)
+    loaders = getattr(getattr(fetcher, "_combined_loader", None), "flattened", None) or ()
+    known = getattr(fetcher, "length", None) is not None
+    return known and bool(loaders) and all(isinstance(loader, DataLoader) for loader in loaders)

@@ -165,12 +165,13 @@ def test_saving_is_a_phase(tmp_path: Path) -> None:
     assert seen.sum("checkpoint_ms") > 0
 
 
-def test_detach_takes_the_callback_back(tmp_path: Path) -> None:
-    """The learner, fastai's optimizers and loaders are as they were."""
+def test_detach_puts_its_classes_back(tmp_path: Path) -> None:
+    """Learners, optimizers and loaders are as they were; the learner's callbacks were never touched."""
     Optimizer, target = optimizers.Optimizer, learn(tmp_path)
     before = list(target.cbs), Optimizer.step, load._loaders, learner.Learner.fit
     with watching(tmp_path / "tape", target):
         assert Optimizer.step is not before[1]
+        assert list(target.cbs) == before[0]
     assert (list(target.cbs), Optimizer.step, load._loaders, learner.Learner.fit) == before
     fit(target, 1)
 

@@ -226,6 +226,34 @@ def test_a_loader_with_no_length_fetches_ahead(tmp_path: Path) -> None:
     assert list(seen.columns["samples"]) == [8, 8, 8, 8, 8, 4]
 
 
+class Batches:
+    """An iterable that is no DataLoader."""
+
+    def __init__(self) -> None:
+        self.batches = list(loader(40))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.batches)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+
+@pytest.mark.parametrize("given", [Batches, lambda: {"a": loader(40), "b": loader(40)}])
+def test_whatever_is_given_as_loader(tmp_path: Path, given: Any) -> None:
+    """An iterable of one's own, several loaders: samples are those of the first."""
+
+    class Choosing(Module):
+        def training_step(self, batch: Any, index: int) -> torch.Tensor:
+            return super().training_step(batch["a"] if isinstance(batch, dict) else batch, index)
+
+    target = trainer(tmp_path, max_epochs=1)
+    with watching(tmp_path / "tape", target) as seen:
+        target.fit(Choosing(), given())
+    assert seen.steps == 5
+    assert seen.sum("samples") == 40
+
+
 def test_checkpoints_are_a_phase(tmp_path: Path) -> None:
     """One event each, whatever is written."""
     saving = pl.callbacks.ModelCheckpoint(dirpath=tmp_path / "saved", every_n_train_steps=4, save_top_k=-1)
