@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from windows import rank, window
+from windows import rank, samples, window
 
 from monitor.diagnosis.detectors.straggler import LOST_SHARE, detect
 from monitor.diagnosis.finding import Finding
@@ -125,3 +125,14 @@ def test_lengths_that_differ_are_told_apart_from_a_slow_rank():
 def test_one_rank_has_nobody_to_wait_for():
     """Nor has a run whose other ranks were not seen."""
     assert detect(window(rank(STEPS, comm=20.0, syncs=1))) is None
+
+
+@pytest.mark.parametrize(("late_ms", "is_found"), [(5.0, False), (15.0, True)])
+def test_on_a_crowded_machine_a_little_is_nobodys_fault(late_ms: float, is_found: bool):
+    """Other processes slow one of two equal ranks by as much; a third of the step is more than that."""
+    busy = samples(runq_share=0.4, main_cpu=0.6, workers_cpu=0.0)
+    ranks = [
+        rank(STEPS, 0, comm=5.0 + late_ms, forward=40.0, samples=busy),
+        rank(STEPS, 1, comm=5.0, forward=40.0 + late_ms, samples=busy),
+    ]
+    assert (detect(window(*ranks)) is not None) == is_found
