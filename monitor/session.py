@@ -92,7 +92,10 @@ class Session:
             return {}
         from monitor import report
 
-        return report.build(self._place.run_dir / self._place.run)
+        try:
+            return report.build(self._place.run_dir / self._place.run)
+        except report.StoreError as error:  # the agent has not begun to write
+            return {**report.nothing(self._place.run, str(error)), "status": "running", "exit": None}
 
     def detach(self) -> None:
         """Stop watching: the last step is recorded and everything that was patched is put back."""

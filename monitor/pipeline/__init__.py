@@ -20,7 +20,7 @@ Alert = Callable[[str, str, Sequence[str], Change], None]
 
 #: Runs kept in memory. Beyond it, those that ended or fell silent first are closed; they come back from
 #: their store when somebody asks.
-RUNS = 32
+RUNS = 8
 #: A run that was silent for so long may be closed.
 SILENT_S = 3600.0
 

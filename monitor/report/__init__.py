@@ -14,7 +14,7 @@ from monitor.report.measure import Measures, measure
 from monitor.report.text import summary, text
 from monitor.store import FILE_NAME, Store, StoreError
 
-__all__ = ["OVER", "build", "lost", "outcome", "summary", "text", "wait"]
+__all__ = ["OVER", "StoreError", "build", "lost", "nothing", "outcome", "summary", "text", "wait"]
 
 #: Version of the report's form.
 SCHEMA = 1
@@ -82,10 +82,11 @@ def wait(folder: str | Path, within_s: float) -> dict[str, Any]:
     try:
         return build(folder)
     except StoreError as error:
-        return _nothing(Path(folder).name, str(error))
+        return nothing(Path(folder).name, str(error))
 
 
-def _nothing(run: str, why: str) -> dict[str, Any]:
+def nothing(run: str, why: str) -> dict[str, Any]:
+    """The report of a run of which nothing was recorded: every value null, and `why` in its exit."""
     return {
         "schema": SCHEMA,
         "run": run,

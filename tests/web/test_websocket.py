@@ -155,7 +155,8 @@ def test_a_flood_is_not_collected(hub: Hub, monkeypatch: pytest.MonkeyPatch):
         agent.emit("batch", data, namespace="/ingest", callback=answers.append)
     held = [connection_of(thread) for thread in threading.enumerate() if connection_of(thread) is not None]
     until(lambda: any(connection.input_buffer for connection in held))
-    assert max(len(connection.input_buffer) for connection in held) <= websocket.MAX_WAITING + 2
+    # one read from the socket may bring a few messages at once
+    assert max(len(connection.input_buffer) for connection in held) <= websocket.MAX_WAITING + 4
     go.set()
     until(lambda: len(answers) == 40)
 
