@@ -24,7 +24,7 @@ NEEDS = frozenset({"steps", "exchange", "ranks"})
 #: step is a ninth less of the longer one, and a median on a busy machine misses some of that).
 LOST_SHARE = 0.06
 
-#: Where other processes have the CPUs, one of two equal ranks may be slowed for a whole run (own: one balanced
+#: Where others have the CPUs, one of two equal ranks may be slowed for a whole run (own: one balanced
 #: run of 9 on two busy cores was named at the lower share).
 CROWDED_LOST_SHARE = 0.15
 
