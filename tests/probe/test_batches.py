@@ -119,3 +119,14 @@ def test_any_batch_is_counted_or_not(batch: Any) -> None:
     assert tokens is None
     assert (samples or 0) >= 0
     assert (elements or 0) >= 0
+
+
+def test_a_tensor_of_ones_own_class_is_not_asked() -> None:
+    """Its shape is read without running code of its class: that may be slow, and may have effects."""
+
+    class Loud(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("asked")
+
+    assert counted((torch.zeros(3, 2).as_subclass(Loud), torch.zeros(3)))[:2] == (3, 9)
