@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, dataloader
 from watching import See, Watch, alike, digest, ignore, watching
 
-from monitor.probe import amp, facts, forward, recorder, training
+from monitor.probe import amp, construction, facts, forward, recorder, training
 from monitor.probe import loader as loaders
 from monitor.probe.probe import describe_failure
 
@@ -439,7 +439,7 @@ PLANTS = {
     "journal": (recorder.JournalWriter, "append"),
     "the boundary": (recorder.Recorder, "_make_end_step"),
     "loader facts": (loaders, "loader_facts"),
-    "a loader's place": (loaders, "call_source"),
+    "a loader's place": (construction, "call_source"),
     "a location": (training, "location"),
     "optimizer facts": (training, "optimizer_facts"),
     "discovery": (forward, "in_reach"),
