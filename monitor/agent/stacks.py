@@ -82,8 +82,9 @@ class Stacks:
 
     @property
     def main(self) -> Thread | None:
-        """The main thread."""
-        return next((thread for thread in self.threads if thread.native_id == self.pid), None)
+        """The main thread: by its system id, and where py-spy cannot tell those (Python 3.10) by its name."""
+        known = next((thread for thread in self.threads if thread.native_id == self.pid), None)
+        return known or next((t for t in self.threads if not t.native_id and t.name == "MainThread"), None)
 
 
 class _Spying:

@@ -232,6 +232,13 @@ def test_the_text_of_a_line(tmp_path: Path) -> None:
     assert stacks.source(Frame("none.py", 1, "f"), str(tmp_path)) == ""
 
 
+def test_the_main_thread_is_known_by_name_where_ids_are_not() -> None:
+    """py-spy tells no system ids of threads on Python 3.10; another thread is never taken for the main one."""
+    main, other = (Thread(name, 0, False, False, ()) for name in ("MainThread", "worker"))
+    assert Stacks(5, (other, main)).main is main
+    assert Stacks(5, (Thread("MainThread", 9, False, False, ()),)).main is None
+
+
 def test_the_main_thread_comes_first() -> None:
     """Whatever order they were found in."""
     found = parse(5, json.dumps([{"os_thread_id": 9, "frames": []}, {"os_thread_id": 5, "frames": []}]))
