@@ -233,7 +233,7 @@ def test_the_text_of_a_line(tmp_path: Path) -> None:
 
 
 def test_the_main_thread_is_known_by_name_where_ids_are_not() -> None:
-    """py-spy tells no system ids of threads on Python 3.10; another thread is never taken for the main one."""
+    """py-spy tells no system ids of threads on Python 3.10; another thread is never taken for it."""
     main, other = (Thread(name, 0, False, False, ()) for name in ("MainThread", "worker"))
     assert Stacks(5, (other, main)).main is main
     assert Stacks(5, (Thread("MainThread", 9, False, False, ()),)).main is None
