@@ -63,10 +63,14 @@ def make_model() -> nn.Sequential:
 
 
 class Stop:
-    """True once Ctrl-C was pressed or the time is over. A second Ctrl-C ends at once."""
+    """True once Ctrl-C was pressed or the time is over. A second Ctrl-C ends at once.
+
+    The time runs from the first epoch on, so that a slow start takes nothing of the training.
+    """
 
     def __init__(self, seconds: float) -> None:
-        self.until, self.pressed = time.monotonic() + seconds, False
+        self.seconds, self.pressed = seconds, False
+        self.until: float | None = None
         signal.signal(signal.SIGINT, self.press)
         signal.signal(signal.SIGTERM, self.press)
 
@@ -75,6 +79,8 @@ class Stop:
         signal.signal(number, signal.SIG_DFL)
 
     def __bool__(self) -> bool:
+        if self.until is None:
+            self.until = time.monotonic() + self.seconds
         return self.pressed or time.monotonic() > self.until
 
 

@@ -112,15 +112,23 @@ def test_a_signal_to_the_command_reaches_the_script(tmp_path: Path) -> None:
     """SIGTERM and SIGINT sent to the command end the script as if sent to it."""
     for number in (signal.SIGTERM, signal.SIGINT):
         path = script(tmp_path, "print('here', flush=True); time.sleep(60)")
-        process = subprocess.Popen(
-            monitored(path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line == "here\n":
-                break
-        process.send_signal(number)
-        process.communicate(timeout=60)
+        # A shell that starts tests in the background lets them ignore SIGINT; a script's user does not.
+        with subprocess.Popen(
+            monitored(path),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line == "here\n":
+                    break
+            process.send_signal(number)
+            try:
+                process.communicate(timeout=60)
+            finally:
+                process.kill()
         assert process.returncode == -number
 
 
