@@ -1,5 +1,7 @@
 /** Reads from the hub over HTTP. All addresses are relative, so that a path prefix changes nothing. */
 
+import { t } from "./i18n.js";
+
 /** What went wrong, with the HTTP status (0 when the hub did not answer at all). */
 export class ApiError extends Error {
   constructor(status, message) {
@@ -14,7 +16,7 @@ export async function read(path, { signal, query = {} } = {}) {
   const url = new URL(path, document.baseURI);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
   const response = await fetch(url, { signal, headers: { accept: "application/json" } }).catch((error) => {
-    throw error.name === "AbortError" ? error : new ApiError(0, "the hub does not answer");
+    throw error.name === "AbortError" ? error : new ApiError(0, t("the hub does not answer"));
   });
   const body = await response.json().catch(() => null);
   if (!response.ok) throw new ApiError(response.status, body?.error ?? response.statusText);

@@ -2,15 +2,16 @@
 
 import { h } from "./dom.js";
 import { count } from "./format.js";
+import { N, t, word } from "./i18n.js";
 import { icon } from "./icons.js";
 
 const GRACE_MS = 1_500; // a reconnect quicker than this is nobody's business
 const SIGNALS = { 1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM" };
 const NOTICES = {
-  store_full: ["warning", "The disk is full: new data is shown but not kept."],
-  records_dropped: ["info", "Some records were lost because the monitor could not keep up."],
-  agent_lost: ["warning", "The monitor's agent is gone. The training goes on, but what is shown here is no longer new."],
-  thread_agent: ["info", "No process could be started here, so the agent runs as a thread of the training process."],
+  store_full: ["warning", N("The disk is full: new data is shown but not kept.")],
+  records_dropped: ["info", N("Some records were lost because the monitor could not keep up.")],
+  agent_lost: ["warning", N("The monitor's agent is gone. The training goes on, but what is shown here is no longer new.")],
+  thread_agent: ["info", N("No process could be started here, so the agent runs as a thread of the training process.")],
 };
 
 export class Banner {
@@ -61,21 +62,21 @@ export class Banner {
   #lost() {
     if (this.#failure !== null && this.#failure.status !== 0) return ["critical", failureText(this.#failure)];
     const { state, reason } = this.#connection;
-    if (state === "refused") return ["critical", `The hub refused this page: ${reason}.`];
+    if (state === "refused") return ["critical", t("The hub refused this page: {reason}.", { reason })];
     if (this.#lostSinceMs === null || performance.now() - this.#lostSinceMs < GRACE_MS) return null;
-    return ["warning", "Connection to the hub lost. The training is not affected. Trying again…"];
+    return ["warning", t("Connection to the hub lost. The training is not affected. Trying again…")];
   }
 }
 
 /** What to do about an answer that was an error. */
 export function failureText({ status, message }) {
-  if (status === 401 || status === 403) return "This page has no access. Open the address that torchvitals printed: it carries the token.";
-  if (status === 404) return "There is no such run here. It may have been removed.";
-  return `The hub answered with an error: ${message}`;
+  if (status === 401 || status === 403) return t("This page has no access. Open the address that torchvitals printed: it carries the token.");
+  if (status === 404) return t("There is no such run here. It may have been removed.");
+  return t("The hub answered with an error: {message}", { message });
 }
 
 function notices({ notices: codes = [] }) {
-  return codes.map((code) => NOTICES[code] ?? ["info", String(code)]);
+  return codes.map((code) => (NOTICES[code] ? [NOTICES[code][0], t(NOTICES[code][1])] : ["info", String(code)]));
 }
 
 /** How a run came to its end, when that was no good end. */
@@ -83,20 +84,24 @@ function ending({ status, exit, ranks = [] }) {
   if (status !== "killed" && status !== "crashed") return null;
   const rank = ranks.find(({ ended }) => ended && (ended.signal || ended.code)) ?? ranks.find(({ ended }) => ended) ?? {};
   const end = { ...rank.ended, ...exit };
-  const what = status === "crashed" ? "Crashed" : "Killed";
   const step = end.last_step ?? rank.step ?? null;
   const phase = end.last_phase ?? rank.phase ?? null;
   const where = [
-    step === null ? null : `at step ${count(step)}`,
-    phase ? `during ${phase}` : null,
-    ranks.length > 1 && Number.isFinite(rank.rank) ? `on rank ${rank.rank}` : null,
-  ].filter(Boolean).join(", ");
-  return ["critical", `${what}${how(end)}${where && ` ${where}`}.`];
+    step === null ? null : t("at step {step}", { step: count(step) }),
+    phase ? t("during {phase}", { phase: word(phase) }) : null,
+    ranks.length > 1 && Number.isFinite(rank.rank) ? t("on rank {rank}", { rank: rank.rank }) : null,
+  ].filter(Boolean).join(t(", "));
+  const what = how(status === "crashed", end);
+  return ["critical", where ? t("{what} {where}.", { what, where }) : t("{what}.", { what })];
 }
 
-function how({ signal, code, reason }) {
+function how(crashed, { signal, code, reason }) {
   const name = typeof signal === "string" ? signal : SIGNALS[signal];
-  if (signal) return ` by ${name ?? "signal"}${typeof signal === "number" ? ` (${signal})` : ""}`;
-  if (reason) return ` (${reason})`;
-  return Number.isFinite(code) ? ` with exit status ${code}` : "";
+  if (signal) {
+    const by = `${name ?? t("signal")}${typeof signal === "number" ? ` (${signal})` : ""}`;
+    return crashed ? t("Crashed by {signal}", { signal: by }) : t("Killed by {signal}", { signal: by });
+  }
+  if (reason) return crashed ? t("Crashed ({reason})", { reason }) : t("Killed ({reason})", { reason });
+  if (!Number.isFinite(code)) return crashed ? t("Crashed") : t("Killed");
+  return crashed ? t("Crashed with exit status {code}", { code }) : t("Killed with exit status {code}", { code });
 }

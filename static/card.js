@@ -3,6 +3,7 @@
 import { Chart } from "./chart.js";
 import { h, setText } from "./dom.js";
 import { percent, quantity, withUnit } from "./format.js";
+import { t } from "./i18n.js";
 import { Legend } from "./legend.js";
 import { metricsOf, streamsOf } from "./panels.js";
 import { linesOf, pictureOf, valueAt } from "./picture.js";
@@ -20,7 +21,7 @@ export class Card {
   #canvas = h("div", { class: "canvas", "aria-hidden": "true" });
   #tag = h("div", { class: "cross-tag" });
   #empty = h("p", { class: "empty" });
-  #peak = h("p", { class: "peak", title: "The axis ends below this peak, so that the rest can be seen" });
+  #peak = h("p", { class: "peak", title: t("The axis ends below this peak, so that the rest can be seen") });
   #legend;
   #chart;
   #lines = [];
@@ -37,7 +38,7 @@ export class Card {
     const id = `panel-${panel.id}`;
     this.plot.append(this.#canvas, h("div", { class: "cross" }), this.#tag, this.#empty, this.#peak);
     this.element = h("section", { class: `card card-${panel.id}`, "aria-labelledby": id, "data-panel": panel.id },
-      h("header", {}, h("h3", { id }, panel.title), this.#legend.element), this.plot);
+      h("header", {}, h("h3", { id }, t(panel.title)), this.#legend.element), this.plot);
   }
 
   connect() {
@@ -68,7 +69,7 @@ export class Card {
     this.#empty.hidden = plottable;
     this.#canvas.hidden = !plottable;
     if (!plottable) {
-      setText(this.#empty, this.#lines.length > 0 ? "Charts are on their way…" : "not measured");
+      setText(this.#empty, this.#lines.length > 0 ? t("Charts are on their way…") : t("not measured"));
       setText(this.#peak, "");
       return;
     }

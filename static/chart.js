@@ -1,5 +1,6 @@
 /** The only file that knows Plotly: draws lines, bands and stacked areas over one time axis. */
 
+import { t } from "./i18n.js";
 import { faded } from "./palette.js";
 
 /** Room around the plot in px; the crosshair relies on left and right. */
@@ -15,8 +16,8 @@ export function loadCharts() {
   loading ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = `plotly.js?v=${encodeURIComponent(document.documentElement.dataset.plotly ?? "")}`;
-    script.addEventListener("load", () => (window.Plotly ? resolve() : reject(new Error("no chart library came"))));
-    script.addEventListener("error", () => reject(new Error("the chart library could not be loaded")));
+    script.addEventListener("load", () => (window.Plotly ? resolve() : reject(new Error(t("no chart library came")))));
+    script.addEventListener("error", () => reject(new Error(t("the chart library could not be loaded"))));
     document.head.append(script);
   });
   return loading;

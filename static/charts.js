@@ -4,6 +4,7 @@ import { Card } from "./card.js";
 import { loadCharts } from "./chart.js";
 import { Crosshair } from "./crosshair.js";
 import { h } from "./dom.js";
+import { t } from "./i18n.js";
 import { PANELS } from "./panels.js";
 import { RangeBar } from "./rangebar.js";
 import { Scheduler } from "./scheduler.js";
@@ -14,7 +15,7 @@ const DRAG_END = ["pointerup", "pointercancel"];
 export class Charts {
   element = h("section", { class: "charts", "aria-labelledby": "charts-title" });
   #grid = h("div", { class: "grid" });
-  #absent = h("p", { class: "absent", hidden: true }, "GPU utilisation and memory: no GPU");
+  #absent = h("p", { class: "absent", hidden: true }, t("GPU utilisation and memory: no GPU"));
   #failed = h("p", { class: "absent", hidden: true, role: "alert" });
   #scheduler = new Scheduler();
   #range;
@@ -39,7 +40,7 @@ export class Charts {
     this.#cards = PANELS.map((panel) => new Card(panel, source, on));
     this.#crosshair = new Crosshair(this.#grid, range, this.#cards);
     this.#grid.append(...this.#cards.map((card) => card.element));
-    const head = h("div", { class: "charts-head" }, h("h2", { id: "charts-title" }, "Over time"), this.#bar.element);
+    const head = h("div", { class: "charts-head" }, h("h2", { id: "charts-title" }, t("Over time")), this.#bar.element);
     this.element.append(head, this.#grid, this.#absent, this.#failed);
   }
 
@@ -73,7 +74,7 @@ export class Charts {
       await loadCharts();
       this.#ready = true;
     } catch (error) {
-      this.#failed.textContent = `No charts: ${error.message}.`;
+      this.#failed.textContent = t("No charts: {reason}.", { reason: error.message });
       this.#failed.hidden = false;
     }
     this.#scheduler.invalidate(true);

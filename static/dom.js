@@ -1,5 +1,7 @@
 /** Building page elements. Data only ever enters as text: nothing here parses markup. */
 
+import { t } from "./i18n.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An element. `attributes` with value null or false are left out; children are nodes or text. */
@@ -34,6 +36,6 @@ export function setText(element, text) {
 export function setValue(element, text) {
   setText(element, text ?? "–");
   element.classList.toggle("none", text === null);
-  if (text === null) element.title = "not measured";
+  if (text === null) element.title = t("not measured");
   else if (element.title) element.removeAttribute("title");
 }

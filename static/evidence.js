@@ -1,6 +1,7 @@
 /** A finding's evidence: names that carry their unit become a label and a readable value. */
 
 import { number, percent, withUnit } from "./format.js";
+import { t, word } from "./i18n.js";
 
 const UNITS = {
   per_s: "1/s", ms: "ms", mb: "MB", pct: "%", percent: "%", mhz: "MHz", cores: "cores", us: "µs", s: "s", w: "W", c: "°C",
@@ -14,8 +15,8 @@ export function evidence(key, value) {
   if (value === null || value === undefined) return { label: words(key), value: null };
   if (Array.isArray(value)) return { label: words(key), value: clip(value.map((item) => number(item) ?? "–").join(", ")) };
   if (typeof value === "object") return { label: words(key), value: clip(JSON.stringify(value)) };
-  if (typeof value === "boolean") return { label: words(key), value: value ? "yes" : "no" };
-  if (typeof value !== "number") return { label: words(key), value: clip(String(value)) };
+  if (typeof value === "boolean") return { label: words(key), value: value ? t("yes") : t("no") };
+  if (typeof value !== "number") return { label: words(key), value: clip(word(value)) };
   if (/(^|_)share(_|$)/.test(key)) return { label: words(key), value: `${percent(value)}\u202f%` };
   const [, name, unit, which = ""] = key.match(WITH_UNIT) ?? [];
   if (unit === undefined) return { label: words(key), value: number(value) };
@@ -23,7 +24,7 @@ export function evidence(key, value) {
 }
 
 function words(key) {
-  return key.replaceAll("_", " ").trim();
+  return word(key.replaceAll("_", " ").trim());
 }
 
 function clip(text) {

@@ -4,9 +4,10 @@ import { copy } from "./clipboard.js";
 import { h, setText } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { count, number, percent } from "./format.js";
+import { hubText, N, t } from "./i18n.js";
 import { icon } from "./icons.js";
 
-const WORDS = { critical: "Critical", warning: "Warning", info: "Info" };
+const WORDS = { critical: N("Critical"), warning: N("Warning"), info: N("Info") };
 const COPIED_MS = 1_600; // how long the button says so
 
 export class FindingCard {
@@ -17,9 +18,9 @@ export class FindingCard {
   #evidence = h("dl", { class: "evidence" });
   #advice = h("p", { class: "advice" });
   #code = h("code");
-  #copy = h("button", { type: "button", class: "copy" }, icon("copy"), h("span", {}, "Copy"));
-  #fix = h("div", { class: "fix" }, h("div", { class: "fix-head" }, h("span", {}, "Change it to"), this.#copy),
-    h("pre", { tabindex: "0", "aria-label": "Suggested code" }, this.#code));
+  #copy = h("button", { type: "button", class: "copy" }, icon("copy"), h("span", {}, t("Copy")));
+  #fix = h("div", { class: "fix" }, h("div", { class: "fix-head" }, h("span", {}, t("Change it to")), this.#copy),
+    h("pre", { tabindex: "0", "aria-label": t("Suggested code") }, this.#code));
   #gain = h("p", { class: "gain" });
   #shown = "";
   #timer = null;
@@ -46,15 +47,15 @@ export class FindingCard {
     const severity = WORDS[finding.severity] === undefined ? "info" : finding.severity;
     if (this.element.dataset.severity !== severity) {
       this.element.dataset.severity = severity;
-      this.#severity.replaceChildren(icon(severity), WORDS[severity]);
+      this.#severity.replaceChildren(icon(severity), t(WORDS[severity]));
     }
-    setText(this.#title, String(finding.title ?? finding.code));
+    setText(this.#title, hubText(finding.i18n?.title, finding.title ?? finding.code));
     setText(this.#location, placeOf(finding));
-    setText(this.#advice, String(finding.advice ?? ""));
+    setText(this.#advice, hubText(finding.i18n?.advice, finding.advice ?? ""));
     setText(this.#code, String(finding.snippet ?? ""));
     this.#fix.hidden = !finding.snippet;
     this.#showEvidence(finding);
-    this.#showGain(finding.gain);
+    this.#showGain(finding);
   }
 
   /** Copy the suggested code; the button says whether it worked. */
@@ -62,32 +63,32 @@ export class FindingCard {
     if (this.#fix.hidden) return;
     const done = await copy(this.#code.textContent);
     const label = this.#copy.lastElementChild;
-    setText(label, done ? "Copied" : "Select and copy by hand");
+    setText(label, done ? t("Copied") : t("Select and copy by hand"));
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => setText(label, "Copy"), COPIED_MS);
+    this.#timer = setTimeout(() => setText(label, t("Copy")), COPIED_MS);
   };
 
   #showEvidence(finding) {
     const entries = Object.entries(finding.evidence ?? {}).map(([key, value]) => evidence(key, value));
-    if (finding.cause) entries.unshift({ label: "cause", value: String(finding.cause) });
+    if (finding.cause) entries.unshift({ label: t("cause"), value: hubText(finding.i18n?.cause, finding.cause) });
     this.#evidence.replaceChildren(...entries.map(({ label, value }) =>
-      h("div", {}, h("dt", {}, label), h("dd", value === null ? { title: "not measured" } : {}, value ?? "–"))));
+      h("div", {}, h("dt", {}, label), h("dd", value === null ? { title: t("not measured") } : {}, value ?? "–"))));
   }
 
-  #showGain(gain) {
+  #showGain({ gain, i18n }) {
     this.#gain.hidden = !gain;
     if (!gain) return;
-    const promise = `up to ${number(gain.speedup)}× faster`;
+    const promise = t("up to {times}× faster", { times: number(gain.speedup) });
     const share = percent(gain.share_of_step);
-    const saves = share === null ? "" : `, ${share} % of the time saved`;
-    this.#gain.replaceChildren(h("strong", {}, promise), saves, h("span", { class: "basis" }, String(gain.basis ?? "")));
+    const saves = share === null ? "" : t(", {share} % of the time saved", { share });
+    this.#gain.replaceChildren(h("strong", {}, promise), saves, h("span", { class: "basis" }, hubText(i18n?.basis, gain.basis ?? "")));
   }
 }
 
 function placeOf({ location, ranks, first_step: first, last_step: last }) {
   const parts = [];
   if (location) parts.push(String(location));
-  if (ranks?.length > 0 && (ranks.length > 1 || ranks[0] !== 0)) parts.push(`rank ${ranks.join(", ")}`);
-  if (Number.isFinite(first)) parts.push(first === last || !Number.isFinite(last) ? `step ${count(first)}` : `steps ${count(first)}–${count(last)}`);
+  if (ranks?.length > 0 && (ranks.length > 1 || ranks[0] !== 0)) parts.push(t("rank {ranks}", { ranks: ranks.join(", ") }));
+  if (Number.isFinite(first)) parts.push(first === last || !Number.isFinite(last) ? t("step {step}", { step: count(first) }) : t("steps {first}–{last}", { first: count(first), last: count(last) }));
   return parts.join(" · ");
 }

@@ -2,6 +2,7 @@
 
 import { h, setText } from "./dom.js";
 import { FindingCard } from "./finding.js";
+import { hubText, t } from "./i18n.js";
 import { identity, isCleared, ranked } from "./ranking.js";
 
 const MAX_SHOWN = 60; // findings on the page; there are 42 codes
@@ -21,7 +22,7 @@ export class Findings {
   #uncheckedShown = "";
 
   constructor() {
-    const title = h("h2", { id: "findings-title" }, "Findings", this.#count);
+    const title = h("h2", { id: "findings-title" }, t("Findings"), this.#count);
     this.element.append(title, this.#none, this.#list, this.#cleared, this.#unchecked);
   }
 
@@ -38,9 +39,9 @@ export class Findings {
     this.#fill(this.#clearedList, over);
     setText(this.#count, active.length > 0 ? String(active.length) : "");
     this.#none.hidden = active.length > 0;
-    setText(this.#none, steps > 0 ? "Nothing found so far." : "Waiting for the first steps.");
+    setText(this.#none, steps > 0 ? t("Nothing found so far.") : t("Waiting for the first steps."));
     this.#cleared.hidden = over.length === 0;
-    setText(this.#clearedTitle, `Resolved (${over.length})`);
+    setText(this.#clearedTitle, t("Resolved ({count})", { count: over.length }));
     this.#showUnchecked(unchecked);
   }
 
@@ -91,8 +92,8 @@ export class Findings {
     const json = JSON.stringify(unchecked);
     if (json === this.#uncheckedShown) return;
     this.#uncheckedShown = json;
-    setText(this.#uncheckedTitle, `Not checked (${unchecked.length})`);
-    this.#uncheckedList.replaceChildren(...unchecked.map(({ code, why }) =>
-      h("li", {}, h("code", {}, String(code)), " ", h("span", {}, String(why)))));
+    setText(this.#uncheckedTitle, t("Not checked ({count})", { count: unchecked.length }));
+    this.#uncheckedList.replaceChildren(...unchecked.map(({ code, why, i18n }) =>
+      h("li", {}, h("code", {}, String(code)), " ", h("span", {}, hubText(i18n, why)))));
   }
 }

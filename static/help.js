@@ -1,25 +1,26 @@
 /** The list of keys. */
 
 import { h } from "./dom.js";
+import { N, t } from "./i18n.js";
 
 const KEYS = [
-  ["?", "this list"], ["l", "follow the newest data"], ["+  −", "zoom in, out"], ["←  →", "earlier, later"],
-  ["j  k", "next, previous finding"], ["c", "copy its fix"], ["t", "theme: system, light, dark"], ["g r", "all runs"],
+  ["?", N("this list")], ["l", N("follow the newest data")], ["+  −", N("zoom in, out")], ["←  →", N("earlier, later")],
+  ["j  k", N("next, previous finding")], ["c", N("copy its fix")], ["t", N("theme: system, light, dark")], ["g r", N("all runs")],
 ];
 const MOUSE = [
-  ["drag", "zoom all charts into a range"], ["shift + drag", "move the range"], ["double click", "follow the newest data"],
+  [N("drag"), N("zoom all charts into a range")], [N("shift + drag"), N("move the range")], [N("double click"), N("follow the newest data")],
 ];
 
 export class Help {
   element = h("dialog", { class: "help", "aria-labelledby": "help-title" });
-  #close = h("button", { type: "submit" }, "Close");
+  #close = h("button", { type: "submit" }, t("Close"));
 
   constructor() {
     const rows = (entries) => entries.map(([keys, what]) =>
-      h("div", {}, h("dt", {}, ...keys.split("  ").map((key) => h("kbd", {}, key))), h("dd", {}, what)));
+      h("div", {}, h("dt", {}, ...keys.split("  ").map((key) => h("kbd", {}, t(key)))), h("dd", {}, t(what))));
     this.element.append(
-      h("h2", { id: "help-title" }, "Keys"), h("dl", {}, ...rows(KEYS)),
-      h("h2", {}, "On the charts"), h("dl", {}, ...rows(MOUSE)),
+      h("h2", { id: "help-title" }, t("Keys")), h("dl", {}, ...rows(KEYS)),
+      h("h2", {}, t("On the charts")), h("dl", {}, ...rows(MOUSE)),
       h("form", { method: "dialog" }, this.#close));
   }
 

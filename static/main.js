@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { Help } from "./help.js";
+import { chooseLanguage, onLanguage, otherLanguage, startLanguage, t } from "./i18n.js";
 import { icon } from "./icons.js";
 import { Keys } from "./keys.js";
 import { parse, TO_RUNS } from "./route.js";
@@ -12,21 +13,37 @@ import { Theme } from "./theme.js";
 
 class Page {
   #theme = new Theme();
-  #help = new Help();
+  #help = null;
   #keys = null;
   #view = null;
   #turn = 0;
   #themeButton = document.getElementById("theme");
+  #helpButton = document.getElementById("help");
+  #languageButton = document.getElementById("language");
 
   connect() {
-    document.body.append(this.#help.element);
-    document.getElementById("help").append(icon("keys"));
-    document.getElementById("help").addEventListener("click", this.#help.toggle);
+    this.#helpButton.addEventListener("click", this.#toggleHelp);
     this.#themeButton.addEventListener("click", this.#nextTheme);
+    this.#languageButton.addEventListener("click", this.#nextLanguage);
     this.#theme.connect(this.#showTheme);
+    onLanguage(this.#speak);
     window.addEventListener("hashchange", this.#go);
-    this.#go();
+    this.#speak();
   }
+
+  /** Everything anew in the language chosen: a page that was built in another one holds texts of it. */
+  #speak = () => {
+    this.#help?.element.remove();
+    this.#help = new Help();
+    document.body.append(this.#help.element);
+    document.getElementById("home").title = t("All runs (g r)");
+    label(this.#helpButton, icon("keys"), t("Keys"), t("Keys (?)"));
+    const { code, name } = otherLanguage();
+    this.#languageButton.lang = code;
+    label(this.#languageButton, icon("language"), name, name);
+    this.#showTheme();
+    this.#go();
+  };
 
   #go = async () => {
     const turn = ++this.#turn;
@@ -47,20 +64,27 @@ class Page {
     this.#view = view;
     document.getElementById("strip").replaceChildren(view.strip);
     document.getElementById("main").replaceChildren(view.element);
-    const always = { "?": this.#help.toggle, t: this.#nextTheme, "g r": () => { location.hash = TO_RUNS; } };
+    const always = { "?": this.#toggleHelp, t: this.#nextTheme, "g r": () => { location.hash = TO_RUNS; } };
     this.#keys = new Keys({ ...view.actions, ...always });
     this.#keys.connect();
     view.connect();
   }
 
   #nextTheme = () => this.#theme.next();
+  #nextLanguage = () => chooseLanguage(otherLanguage().code);
+  #toggleHelp = () => this.#help.toggle();
 
   #showTheme = () => {
     const { choice } = this.#theme;
-    const label = { auto: "as the system", light: "light", dark: "dark" }[choice];
-    this.#themeButton.replaceChildren(icon(choice), h("span", { class: "offscreen" }, `Theme: ${label}`));
-    this.#themeButton.title = `Theme: ${label} (t)`;
+    const theme = { auto: t("as the system"), light: t("light"), dark: t("dark") }[choice];
+    label(this.#themeButton, icon(choice), t("Theme: {theme}", { theme }), t("Theme: {theme} (t)", { theme }));
   };
 }
 
+function label(button, drawing, text, title) {
+  button.replaceChildren(drawing, h("span", { class: "offscreen" }, text));
+  button.title = title;
+}
+
+await startLanguage();
 new Page().connect();

@@ -1,29 +1,31 @@
 /** Which charts there are, in which order, and which of the schema's metrics each shows. */
 
+import { N, t } from "./i18n.js";
+
 /**
  * Charts: `id` is the schema's panel; kind "lines", "stack" or "choose" (one unit at a time); `most` ends
  * the axis, `floating` lets it begin above zero, `outlier` is how far a peak may reach before it is cut,
  * `bare` leaves the unit to the title.
  */
 export const PANELS = [
-  { id: "ribbon", title: "Where a step's time goes", kind: "stack", unit: "ms" },
-  { id: "throughput", title: "Throughput", kind: "choose", unit: "1/s" },
-  { id: "data", title: "Waiting for data", kind: "lines", unit: "share", most: 1 },
-  { id: "step", title: "Step time", kind: "lines", unit: "ms" },
-  { id: "memory", title: "Memory", kind: "lines", unit: "MB" },
-  { id: "cpu", title: "CPU cores", kind: "lines", unit: "cores", bare: true, also: ["cpu_usable"] },
-  { id: "loss", title: "Loss", kind: "lines", unit: "", floating: true, outlier: 25 },
-  { id: "user", title: "Numbers of your own", kind: "choose", unit: "", floating: true, outlier: 25 },
-  { id: "gpu", title: "GPU utilisation", kind: "lines", unit: "%", most: 100, gpu: true },
-  { id: "gpu_memory", title: "GPU memory", kind: "lines", unit: "MB", gpu: true },
+  { id: "ribbon", title: N("Where a step's time goes"), kind: "stack", unit: "ms" },
+  { id: "throughput", title: N("Throughput"), kind: "choose", unit: "1/s" },
+  { id: "data", title: N("Waiting for data"), kind: "lines", unit: "share", most: 1 },
+  { id: "step", title: N("Step time"), kind: "lines", unit: "ms" },
+  { id: "memory", title: N("Memory"), kind: "lines", unit: "MB" },
+  { id: "cpu", title: N("CPU cores"), kind: "lines", unit: "cores", bare: true, also: ["cpu_usable"] },
+  { id: "loss", title: N("Loss"), kind: "lines", unit: "", floating: true, outlier: 25 },
+  { id: "user", title: N("Numbers of your own"), kind: "choose", unit: "", floating: true, outlier: 25 },
+  { id: "gpu", title: N("GPU utilisation"), kind: "lines", unit: "%", most: 100, gpu: true },
+  { id: "gpu_memory", title: N("GPU memory"), kind: "lines", unit: "MB", gpu: true },
 ];
 
 const SHORT = {
-  steps_per_s: "steps", samples_per_s: "samples", tokens_per_s: "tokens", data_share: "share of time",
-  step_p50_ms: "p50", step_p95_ms: "p95", step_p99_ms: "p99", run_loss: "loss",
-  rss_mb: "main process RSS", tree_pss_mb: "process tree PSS", memory_limit_mb: "limit",
-  main_cpu: "main process", workers_cpu: "workers", cpu_used: "all", cpu_usable: "usable",
-  gpu_util: "busy", gpu_memory_used_mb: "in use", gpu_memory_total_mb: "installed",
+  steps_per_s: N("steps"), samples_per_s: N("samples"), tokens_per_s: N("tokens"), data_share: N("share of time"),
+  step_p50_ms: N("p50"), step_p95_ms: N("p95"), step_p99_ms: N("p99"), run_loss: N("loss"),
+  rss_mb: N("main process RSS"), tree_pss_mb: N("process tree PSS"), memory_limit_mb: N("limit"),
+  main_cpu: N("main process"), workers_cpu: N("workers"), cpu_used: N("all"), cpu_usable: N("usable"),
+  gpu_util: N("busy"), gpu_memory_used_mb: N("in use"), gpu_memory_total_mb: N("installed"),
 };
 const LIMITS = new Set(["memory_limit_mb", "cpu_usable", "gpu_memory_total_mb"]);
 const STREAMS = new Set(["run", "proc", "host", "gpu", "user"]);
@@ -34,7 +36,7 @@ export function metricsOf(panel, schema) {
   const all = schema?.metrics ?? [];
   const shown = all.filter((m) => (m.panel === panel.id || panel.also?.includes(m.key)) && STREAMS.has(m.origin));
   return shown.map((m) => ({
-    key: m.key, origin: m.origin, label: SHORT[m.key] ?? m.title, limit: LIMITS.has(m.key),
+    key: m.key, origin: m.origin, label: t(SHORT[m.key] ?? m.title), limit: LIMITS.has(m.key),
     phase: panel.kind === "stack" ? m.title : null, combine: m.buckets,
   }));
 }

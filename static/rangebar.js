@@ -1,17 +1,18 @@
 /** Which stretch of time is shown, and the way back to the newest data. */
 
 import { h, setText } from "./dom.js";
+import { N, t } from "./i18n.js";
 import { timeText } from "./ticks.js";
 
-const SPANS = [[120, "2 min"], [900, "15 min"], [3600, "1 h"], [Infinity, "all"]]; // seconds
+const SPANS = [[120, N("2 min")], [900, N("15 min")], [3600, N("1 h")], [Infinity, N("all")]]; // seconds
 
 export class RangeBar {
-  element = h("div", { class: "rangebar", role: "group", "aria-label": "Time range" });
+  element = h("div", { class: "rangebar", role: "group", "aria-label": t("Time range") });
   #range;
   #label = h("span", { class: "range-label" });
-  #live = h("button", { type: "button", class: "live" }, "Live");
+  #live = h("button", { type: "button", class: "live" }, t("Live"));
   #following = true;
-  #buttons = SPANS.map(([, label]) => h("button", { type: "button" }, label));
+  #buttons = SPANS.map(([, label]) => h("button", { type: "button" }, t(label)));
 
   constructor(range) {
     this.#range = range;
@@ -32,7 +33,7 @@ export class RangeBar {
   /** Whether there is anything to follow; a run that is over is shown whole instead. */
   live(live) {
     this.#following = live;
-    setText(this.#live, live ? "Live" : "Whole run");
+    setText(this.#live, live ? t("Live") : t("Whole run"));
   }
 
   #clicked = (event) => {

@@ -4,12 +4,14 @@ import { read } from "./api.js";
 import { failureText } from "./banner.js";
 import { h, setText, setValue } from "./dom.js";
 import { count, duration, moment, number } from "./format.js";
+import { hubText, N, t } from "./i18n.js";
 import { toRun } from "./route.js";
 import { PLAIN_TAB, showTab } from "./tab.js";
 import { isLive, statusOf } from "./status.js";
 
 const AGAIN_MS = 3_000; // between two reads of the list while it is on screen
 const MAX_ROWS = 500;
+const HEADS = [N("Run"), N("Status"), N("Verdict"), N("Steps"), N("Steps/s"), N("Started"), N("Duration")];
 
 /** The list as the hub gives it, newest first, live ones before the others. */
 export async function readRuns(signal) {
@@ -21,8 +23,8 @@ export async function readRuns(signal) {
 
 export class RunList {
   element = h("section", { class: "runs", "aria-labelledby": "runs-title" });
-  strip = h("div", { class: "strip-run" }, h("div", { class: "who" }, h("h1", { id: "runs-title" }, "Runs")));
-  #message = h("p", { class: "nothing" }, "Looking…");
+  strip = h("div", { class: "strip-run" }, h("div", { class: "who" }, h("h1", { id: "runs-title" }, t("Runs"))));
+  #message = h("p", { class: "nothing" }, t("Looking…"));
   #body = h("tbody");
   #table = h("table", { hidden: true });
   #rows = new Map(); // run id → {element, cells}
@@ -31,8 +33,8 @@ export class RunList {
   actions = {};
 
   constructor() {
-    const heads = ["Run", "Status", "Verdict", "Steps", "Steps/s", "Started", "Duration"].map((text) => h("th", { scope: "col" }, text));
-    this.#table.append(h("caption", { class: "offscreen" }, "All runs"), h("thead", {}, h("tr", {}, ...heads)), this.#body);
+    const heads = HEADS.map((text) => h("th", { scope: "col" }, t(text)));
+    this.#table.append(h("caption", { class: "offscreen" }, t("All runs")), h("thead", {}, h("tr", {}, ...heads)), this.#body);
     this.element.append(this.#message, this.#table);
   }
 
@@ -51,7 +53,7 @@ export class RunList {
       if (!document.hidden) this.#show(await readRuns(this.#abort.signal));
     } catch (error) {
       if (error.name === "AbortError") return;
-      setText(this.#message, error.status === 0 ? "The hub does not answer. Trying again…" : failureText(error));
+      setText(this.#message, error.status === 0 ? t("The hub does not answer. Trying again…") : failureText(error));
       this.#message.hidden = false;
     }
     this.#timer = setTimeout(this.#refresh, AGAIN_MS);
@@ -59,7 +61,7 @@ export class RunList {
 
   #show(runs) {
     const shown = runs.slice(0, MAX_ROWS);
-    setText(this.#message, shown.length === 0 ? "No runs yet. Start one with: torchvitals run train.py" : "");
+    setText(this.#message, shown.length === 0 ? t("No runs yet. Start one with: {command}", { command: "torchvitals run train.py" }) : "");
     this.#message.hidden = shown.length > 0;
     this.#table.hidden = shown.length === 0;
     const elements = shown.map((run) => this.#row(run));
@@ -74,10 +76,10 @@ export class RunList {
     const { element, link, status, cells } = this.#rows.get(id);
     const { word, tone } = statusOf(run.status);
     setText(link, String(run.name ?? id));
-    setText(status, word);
+    setText(status, t(word));
     status.dataset.tone = tone;
     const texts = [
-      String(run.verdict?.text ?? run.error ?? ""), count(run.steps ?? null), number(run.steps_per_s ?? null),
+      hubText(run.verdict?.i18n, run.verdict?.text ?? run.error ?? ""), count(run.steps ?? null), number(run.steps_per_s ?? null),
       moment(run.started_unix_s ?? null), duration(run.duration_s ?? null),
     ];
     texts.forEach((text, i) => setValue(cells[i], text));

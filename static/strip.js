@@ -3,10 +3,13 @@
 import { h, setText, setValue } from "./dom.js";
 import { age, count } from "./format.js";
 import { STALE_S } from "./hubclock.js";
+import { N, t } from "./i18n.js";
 import { isLive, statusOf } from "./status.js";
 
 const TICK_MS = 500;
-const CONNECTIONS = { connecting: "connecting", open: "connected", waiting: "no connection", refused: "refused", closed: "closed" };
+const CONNECTIONS = {
+  connecting: N("connecting"), open: N("connected"), waiting: N("no connection"), refused: N("refused"), closed: N("closed"),
+};
 
 export class Strip {
   element = h("div", { class: "strip-run" });
@@ -17,7 +20,7 @@ export class Strip {
   #step = h("span", { class: "number" });
   #epoch = h("span", { class: "number" });
   #age = h("span", { class: "number" });
-  #ageBox = h("span", { class: "fact age" }, h("span", { class: "label" }, "data age"), this.#age);
+  #ageBox = h("span", { class: "fact age" }, h("span", { class: "label" }, t("data age")), this.#age);
   #link = h("span", { class: "link" });
   #update = {};
   #timer = null;
@@ -28,7 +31,7 @@ export class Strip {
     const fact = (label, value) => h("span", { class: "fact" }, h("span", { class: "label" }, label), value);
     this.element.append(
       h("div", { class: "who" }, this.#name, this.#id), this.#status,
-      fact("step", this.#step), fact("epoch", this.#epoch), this.#ageBox, this.#link);
+      fact(t("step"), this.#step), fact(t("epoch"), this.#epoch), this.#ageBox, this.#link);
     setText(this.#name, "…");
     this.connection({ state: "connecting" });
   }
@@ -42,7 +45,7 @@ export class Strip {
   }
 
   connection({ state }) {
-    setText(this.#link, CONNECTIONS[state] ?? state);
+    setText(this.#link, t(CONNECTIONS[state] ?? state));
     this.#link.dataset.state = state;
   }
 
@@ -52,7 +55,7 @@ export class Strip {
     setText(this.#name, String(update.name ?? update.run ?? ""));
     setText(this.#id, String(update.run ?? ""));
     this.#id.title = String(update.run ?? "");
-    setText(this.#status, word);
+    setText(this.#status, t(word));
     this.#status.dataset.tone = tone;
     setValue(this.#step, count(update.steps));
     setValue(this.#epoch, count(update.epoch));

@@ -1,6 +1,7 @@
 /** The browser tab: how fast, whether live, whether something needs you, without opening it. */
 
 import { number } from "./format.js";
+import { t } from "./i18n.js";
 import { worst } from "./ranking.js";
 import { statusOf } from "./status.js";
 
@@ -14,7 +15,7 @@ export function tabOf({ status, findings = [], tiles = {}, name, run }) {
   const alarm = severity === "critical" ? "bad" : severity === "warning" ? "warn" : "live";
   const tone = byStatus === "live" ? alarm : byStatus;
   const rate = number(tiles?.steps_per_s ?? null);
-  const what = byStatus === "live" && rate !== null ? `${rate} it/s` : word;
+  const what = byStatus === "live" && rate !== null ? t("{rate} it/s", { rate }) : t(word);
   return { title: `${MARKS[tone]} ${what} – ${name ?? run ?? "torchvitals"}`, icon: ICONS[tone] };
 }
 

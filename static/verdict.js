@@ -1,12 +1,13 @@
 /** The one sentence that says how the run is, with a sign for its tone. */
 
 import { h, setText } from "./dom.js";
+import { hubText, N, t } from "./i18n.js";
 import { icon } from "./icons.js";
 
 /** The hub's tones → icon and the word that screen readers hear in its place. */
 const TONES = {
-  good: ["ok", "Well"], info: ["info", "Note"], warning: ["warning", "Warning"], critical: ["critical", "Trouble"],
-  waiting: ["unknown", "Not known yet"],
+  good: ["ok", N("Well")], info: ["info", N("Note")], warning: ["warning", N("Warning")], critical: ["critical", N("Trouble")],
+  waiting: ["unknown", N("Not known yet")],
 };
 
 export class Verdict {
@@ -17,17 +18,17 @@ export class Verdict {
   #key = null;
 
   constructor() {
-    this.element.append(h("h2", { id: "verdict-title", class: "offscreen" }, "Verdict"), this.#sign, this.#text, this.#spoken);
-    this.update({ tone: "waiting", text: "Looking…", key: null });
+    this.element.append(h("h2", { id: "verdict-title", class: "offscreen" }, t("Verdict")), this.#sign, this.#text, this.#spoken);
+    this.update({ tone: "waiting", text: t("Looking…"), key: null });
   }
 
   /** `verdict`: `{key, text, tone}`. Spoken again only when it says something else, not at every digit. */
   update(verdict) {
     const tone = TONES[verdict?.tone] === undefined ? "waiting" : verdict.tone;
-    const text = String(verdict?.text ?? "No verdict yet.");
+    const text = verdict?.text ? hubText(verdict.i18n, verdict.text) : t("No verdict yet.");
     if (this.element.dataset.tone !== tone) {
       this.element.dataset.tone = tone;
-      this.#sign.replaceChildren(icon(TONES[tone][0]), h("span", { class: "offscreen" }, `${TONES[tone][1]}:`));
+      this.#sign.replaceChildren(icon(TONES[tone][0]), h("span", { class: "offscreen" }, t("{tone}:", { tone: t(TONES[tone][1]) })));
     }
     setText(this.#text, text);
     const key = `${tone} ${verdict?.key}`;

@@ -1,0 +1,4 @@
+/** Simplified Chinese for the views of ranks and GPUs. */
+
+export const RANKS = {
+};
