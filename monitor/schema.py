@@ -12,6 +12,7 @@ A *stream* is a table of rows in time order, one row a step or a sample, each wi
 | `proc/R` | one sample of rank R's process and its children | `proc` |
 | `host/NAME` | one sample of a host | `host` |
 | `gpu/NAME/I` | one sample of GPU I on host NAME | `gpu` |
+| `cuda/R` | about one second of rank R on its CUDA device, told by the probe | `cuda` |
 | `user/R` | numbers of the user's own, logged by rank R; each run has its own names | `user` |
 | `run` | about one second of the whole run, all ranks together; made by the pipeline | `run` |
 """
@@ -23,7 +24,7 @@ from typing import Any, Literal
 
 SCHEMA_VERSION = 1
 
-Origin = Literal["step", "proc", "host", "gpu", "run", "user"]
+Origin = Literal["step", "proc", "host", "gpu", "cuda", "run", "user"]
 Combine = Literal["mean", "sum", "max", "min", "last"]
 Tape = Literal["ns", "f64"]
 
@@ -99,15 +100,52 @@ METRICS: tuple[Metric, ...] = (
     Metric("shm_used_mb", "MB", "/dev/shm in use", "host", "sum", "max", ""),
     Metric("shm_total_mb", "MB", "/dev/shm", "host", "sum", "min", ""),
     Metric("swap_used_mb", "MB", "swap in use", "host", "sum", "max", ""),
-    # gpu: sampled by the agent through NVML; absent where there is no GPU
+    # gpu: sampled by the agent through the driver; absent where there is no GPU
     Metric("gpu_util", "%", "GPU utilisation", "gpu", "mean", "mean", "gpu"),
+    Metric("gpu_sm_activity", "%", "multiprocessors busy", "gpu", "mean", "mean", "gpu"),
+    Metric("gpu_tensor_activity", "%", "Tensor Cores busy", "gpu", "mean", "mean", "gpu"),
+    Metric("gpu_dram_activity", "%", "memory bandwidth used", "gpu", "mean", "mean", "gpu"),
     Metric("gpu_memory_used_mb", "MB", "GPU memory in use", "gpu", "max", "max", "gpu_memory"),
     Metric("gpu_memory_total_mb", "MB", "GPU memory", "gpu", "min", "min", "gpu_memory"),
-    Metric("gpu_power_w", "W", "GPU power", "gpu", "sum", "mean", ""),
-    Metric("gpu_power_limit_w", "W", "GPU power limit", "gpu", "sum", "min", ""),
+    Metric("gpu_own_memory_mb", "MB", "GPU memory of this run's processes", "gpu", "max", "max", ""),
+    Metric("gpu_others_memory_mb", "MB", "GPU memory of other processes", "gpu", "max", "max", ""),
+    Metric("gpu_others_util", "%", "GPU used by other processes", "gpu", "mean", "mean", ""),
+    Metric("gpu_power_w", "W", "GPU power", "gpu", "sum", "mean", "gpu_power"),
+    Metric("gpu_power_limit_w", "W", "GPU power limit", "gpu", "sum", "min", "gpu_power"),
+    Metric("gpu_energy_j", "J", "energy since the last sample", "gpu", "sum", "sum", ""),
     Metric("gpu_temperature_c", "°C", "GPU temperature", "gpu", "max", "max", ""),
-    Metric("gpu_sm_clock_mhz", "MHz", "GPU clock", "gpu", "min", "mean", ""),
+    Metric("gpu_sm_clock_mhz", "MHz", "GPU clock", "gpu", "min", "mean", "gpu_clock"),
+    Metric("gpu_sm_clock_max_mhz", "MHz", "highest GPU clock", "gpu", "max", "max", "gpu_clock"),
     Metric("gpu_throttle_bits", "", "GPU throttle reasons", "gpu", "max", "max", ""),
+    Metric("gpu_pcie_in_mb_per_s", "MB/s", "PCIe, to the GPU", "gpu", "sum", "mean", ""),
+    Metric("gpu_pcie_out_mb_per_s", "MB/s", "PCIe, from the GPU", "gpu", "sum", "mean", ""),
+    Metric("gpu_nvlink_in_mb_per_s", "MB/s", "NVLink, to the GPU", "gpu", "sum", "mean", ""),
+    Metric("gpu_nvlink_out_mb_per_s", "MB/s", "NVLink, from the GPU", "gpu", "sum", "mean", ""),
+    Metric("gpu_ecc_corrected", "", "memory errors corrected", "gpu", "max", "max", ""),
+    Metric("gpu_ecc_uncorrected", "", "memory errors not corrected", "gpu", "max", "max", ""),
+    # cuda: told by the probe about once a second; counts are since the row before
+    Metric("cuda_steps", "", "steps in this row", "cuda", "max", "sum", ""),
+    Metric("cuda_allocated_mb", "MB", "allocated by torch", "cuda", "sum", "max", "cuda_memory"),
+    Metric("cuda_reserved_mb", "MB", "reserved by torch", "cuda", "sum", "max", "cuda_memory"),
+    Metric("cuda_split_mb", "MB", "free, in split blocks", "cuda", "sum", "max", "cuda_memory"),
+    Metric("cuda_peak_mb", "MB", "most allocated by torch", "cuda", "sum", "max", ""),
+    Metric("cuda_segments", "", "segments reserved", "cuda", "max", "max", ""),
+    Metric("cuda_retries", "", "allocations retried after emptying the cache", "cuda", "sum", "sum", ""),
+    Metric("cuda_ooms", "", "out-of-memory errors", "cuda", "sum", "sum", ""),
+    Metric("cuda_device_allocs", "", "segments fetched from the driver", "cuda", "sum", "sum", ""),
+    Metric("cuda_device_frees", "", "segments given back to the driver", "cuda", "sum", "sum", ""),
+    Metric("cuda_allocs", "", "allocations", "cuda", "sum", "sum", ""),
+    Metric("cuda_small_allocs", "", "allocations below 1 MB", "cuda", "sum", "sum", ""),
+    Metric("cuda_empty_cache", "", "calls of empty_cache", "cuda", "sum", "sum", ""),
+    Metric("gpu_forward_ms", "ms", "forward, on the GPU", "cuda", "mean", "mean", ""),
+    Metric("gpu_backward_ms", "ms", "backward, on the GPU", "cuda", "mean", "mean", ""),
+    Metric("gpu_optimizer_ms", "ms", "optimizer, on the GPU", "cuda", "mean", "mean", ""),
+    Metric("gpu_idle_ms", "ms", "GPU idle between steps", "cuda", "mean", "mean", ""),
+    Metric("gpu_caught_up", "", "share of steps the GPU was done with", "cuda", "max", "mean", ""),
+    Metric("h2d_mb", "MB", "copied to the GPU", "cuda", "sum", "sum", ""),
+    Metric("h2d_pageable_mb", "MB", "copied to the GPU from pageable memory", "cuda", "sum", "sum", ""),
+    Metric("h2d_copies", "", "copies to the GPU", "cuda", "sum", "sum", ""),
+    Metric("h2d_pageable_copies", "", "copies to the GPU from pageable memory", "cuda", "sum", "sum", ""),
     # run: made by the pipeline, about one row a second
     Metric("steps_per_s", "1/s", "steps per second", "run", "mean", "mean", "throughput"),
     Metric("samples_per_s", "1/s", "samples per second", "run", "mean", "mean", "throughput"),

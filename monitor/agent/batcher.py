@@ -19,6 +19,9 @@ EVENT_CHARS_A_BATCH = 500_000
 #: Longest name of a column; see `monitor.batch`.
 NAME_CHARS = 64
 
+#: Events that are rows of a stream, and of which.
+ROWS = {"log": "user", "cuda": "cuda"}
+
 _UNFIT = re.compile(r"[^A-Za-z0-9_./-]")
 
 
@@ -55,9 +58,13 @@ class Batcher:
         self._samples.setdefault(stream, []).append((t_s, values))
 
     def event(self, event: dict[str, Any]) -> None:
-        """Add one event, which has its `kind` and `t_s`. A rank's `log` becomes a row of `user/RANK`."""
-        if event["kind"] == "log" and isinstance(event.get("values"), Mapping):
-            self.sample(f"user/{event.get('rank', 0)}", event["t_s"], _numbers(event["values"]))
+        """Add one event, which has its `kind` and `t_s`.
+
+        A rank's `log` becomes a row of `user/RANK`, its `cuda` one of `cuda/RANK`.
+        """
+        stream = ROWS.get(event["kind"])
+        if stream and isinstance(event.get("values"), Mapping):
+            self.sample(f"{stream}/{event.get('rank', 0)}", event["t_s"], _numbers(event["values"]))
         else:
             self._events.append(event)
 

@@ -28,6 +28,7 @@ class Rank:
         facts: name -> value, the newest of each ("loader/1" -> {...}, "torch" -> {...}).
         ended: the rank's end event ({"code", "signal", "reason", ...}), None while it lives.
         phase: the phase it was last seen in, and since when (seconds since the run began).
+        cuda: `t_s` and the metrics of origin "cuda", about one row a second; empty without a device.
     """
 
     rank: int
@@ -36,6 +37,7 @@ class Rank:
     facts: Mapping[str, Any] = field(default_factory=dict)
     ended: Mapping[str, Any] | None = None
     phase: tuple[str, float] | None = None
+    cuda: Table = field(default_factory=dict)
 
     @property
     def count(self) -> int:

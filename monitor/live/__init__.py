@@ -11,6 +11,7 @@ from monitor.batch import Batch, Block
 from monitor.diagnosis.window import EMPTY, Rank, Table, Window
 from monitor.live.columns import Columns
 from monitor.live.ending import ending
+from monitor.live.heat import Heat
 from monitor.live.pulse import Pulse
 from monitor.schema import Metric, describe
 
@@ -48,23 +49,30 @@ _ABOUT: Mapping[str, type | tuple[type, ...]] = {
 
 
 class RankState:
-    """One rank: its newest steps and samples, its facts, where it is and how it ended."""
+    """One rank: its newest steps and samples, its facts, where it is and how it ended.
+
+    Attributes:
+        steps, samples, cuda: rows of `rank/R`, `proc/R` and `cuda/R`.
+        reduced: whether its host tells of it in averages, without rows of its own.
+    """
 
     def __init__(self) -> None:
         self.steps = Columns(LEAST_ROWS)
         self.samples = Columns(LEAST_SAMPLES)
+        self.cuda = Columns(LEAST_SAMPLES)
         self.facts: dict[str, Any] = {}
         self.ended: dict[str, Any] | None = None
         self.failed: str | None = None
         self.phase: tuple[str, float] | None = None
         self.step = -1
+        self.reduced = False
         self.process: dict[str, Any] = {}
 
     def window(self, number: int) -> Rank:
         """What a detector sees of it."""
         samples: Table = {k: v for k, v in self.samples.table().items() if k != "step"}
         steps = self.steps.table()
-        return Rank(number, steps, samples, self.facts, self.ended, self.phase)
+        return Rank(number, steps, samples, self.facts, self.ended, self.phase, _samples(self.cuda))
 
 
 class RunState:
@@ -74,6 +82,7 @@ class RunState:
         ranks, hosts, gpus: by rank number, host name, and "host/index".
         users: the user's own numbers, by rank number as text.
         own: the run's own stream, about a row a second.
+        heat: all ranks' time by phase, over the whole run.
         about: name, world size, start and the like.
         agents: host -> {"pid", "version"} of its agent.
         now_s: newest time known, seconds since the run began.
@@ -98,6 +107,7 @@ class RunState:
         self.agents: dict[str, dict[str, Any]] = {}
         self.done_hosts: set[str] = set()
         self.pulse = Pulse()
+        self.heat = Heat()
 
     def take(self, batch: Batch) -> Block | None:
         """Add a batch; returns the run's own row when it is time for one, to be stored with it."""
@@ -124,6 +134,7 @@ class RunState:
         columns.append(block.first, block.t_s, block.columns)
         self.now_s = max(self.now_s, block.t_s[-1])
         if kind == "rank":
+            self.heat.add(int(name), block.t_s, block.columns)
             rank = self.ranks[int(name)]
             rank.step = max(rank.step, block.first + len(block) - 1)
 
@@ -202,11 +213,11 @@ class RunState:
         return found
 
     def _columns(self, kind: str, name: str) -> Columns | None:
-        if kind in ("rank", "proc"):
+        if kind in ("rank", "proc", "cuda"):
             if not name.isdigit() or (len(self.ranks) >= STREAMS and int(name) not in self.ranks):
                 return None
             rank = self.rank(int(name))
-            return rank.steps if kind == "rank" else rank.samples
+            return {"rank": rank.steps, "proc": rank.samples, "cuda": rank.cuda}[kind]
         tables = {"host": self.hosts, "gpu": self.gpus, "user": self.users}.get(kind)
         if tables is None or (name not in tables and len(tables) >= STREAMS):
             return None
@@ -217,7 +228,7 @@ class RunState:
 
     def _share(self) -> None:
         rows = min(max(ALL_ROWS // max(len(self.ranks), 1), LEAST_ROWS), RANK_ROWS)
-        samplers = [rank.samples for rank in self.ranks.values()]
+        samplers = [table for rank in self.ranks.values() for table in (rank.samples, rank.cuda)]
         tables = [*self.hosts.values(), *self.gpus.values(), *self.users.values(), *samplers]
         samples = min(max(ALL_SAMPLES // max(len(tables), 1), LEAST_SAMPLES), SAMPLE_ROWS)
         for rank in self.ranks.values():

@@ -107,6 +107,7 @@ def _streams(state: RunState) -> Iterator[tuple[str, Columns]]:
         *((f"host/{name}", columns) for name, columns in state.hosts.items()),
         *((f"gpu/{name}", columns) for name, columns in state.gpus.items()),
         *((f"proc/{number}", rank.samples) for number, rank in state.ranks.items()),
+        *((f"cuda/{number}", rank.cuda) for number, rank in state.ranks.items() if len(rank.cuda)),
         *((f"user/{name}", columns) for name, columns in state.users.items()),
     ]
     yield from named[:STREAMS]

@@ -113,3 +113,14 @@ def test_numbers_of_the_users_own_become_a_stream() -> None:
     assert list(rows.columns) == ["eval/loss", "__lr"]
     assert list(rows.columns["eval/loss"]) == [0.5, 0.25]
     assert all(math.isnan(value) for value in rows.columns["__lr"])
+
+
+def test_what_a_rank_tells_of_its_device_becomes_rows() -> None:
+    """A `cuda` event is a row of the rank's stream, and no event."""
+    gathering = made()
+    gathering.event({"kind": "cuda", "t_s": 2.0, "rank": 3, "values": {"cuda_steps": 7, "cuda_ooms": "x"}})
+    (batch,) = gathering.close(2.0)
+    (rows,) = batch.blocks
+    assert (rows.stream, rows.t_s.tolist(), batch.events) == ("cuda/3", [2.0], ())
+    assert {key: column.tolist() for key, column in rows.columns.items()} == {"cuda_steps": [7.0]}
+    assert from_bytes(to_bytes(batch)) == batch

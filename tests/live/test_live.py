@@ -229,3 +229,14 @@ def test_numbers_of_the_users_own_join_the_schema() -> None:
     assert state.users["0"].newest("accuracy") == 0.75
     own = [metric for metric in state.meta()["schema"]["metrics"] if metric["origin"] == "user"]
     assert [(metric["key"], metric["panel"]) for metric in own] == [("accuracy", "user"), ("lr", "user")]
+
+
+def test_a_rank_s_device_is_in_the_window() -> None:
+    """Rows of `cuda/R` stand with their rank, in memory and in what detectors see."""
+    training = Training(ranks=1)
+    state = fed(training.start(), training.batch(30))
+    state.add(Block("cuda/0", 0, array("d", [1.0, 2.0]), {"cuda_retries": array("f", [0, 3])}))
+    seen = state.window().ranks[0].cuda
+    assert seen["cuda_retries"].tolist() == [0, 3]
+    assert seen["t_s"].tolist() == [1.0, 2.0]
+    assert set(state.window().ranks[0].samples) == set(fed(training.start()).window().ranks[0].samples)
