@@ -167,11 +167,13 @@ class Session:
 
 def _begin(chosen: Options, modules: list[Any]) -> Session:
     from monitor import launcher
+    from monitor.probe import lazy
     from monitor.probe.facts import environment
     from monitor.probe.probe import Probe
     from monitor.probe.recorder import Recorder
     from monitor.tape.writer import JournalWriter, TapeWriter
 
+    lazy.stand_down()
     rank, world_size, local_rank = _ranks()
     name = chosen.name or script_name()
     about = {

@@ -71,6 +71,16 @@ def when_training_begins(attach: Callable[[], object]) -> None:
     when_imported("torch", lambda: _set_triggers(attach))
 
 
+#: Takes the triggers back, while there are any.
+_armed: list[Callable[[], None]] = []
+
+
+def stand_down() -> None:
+    """The script attaches by itself: take the triggers back, so that nothing of them stays beneath its hooks."""
+    while _armed:
+        _armed.pop()()
+
+
 def _set_triggers(attach: Callable[[], object]) -> None:
     try:
         _patch(attach)
@@ -91,15 +101,14 @@ def _patch(attach: Callable[[], object]) -> None:
     constructions = Patches()
     watch_construction(constructions)
 
-    begun = False
-
-    def begin() -> None:
-        nonlocal begun
-        if begun:
-            return
-        begun = True
+    def disarm() -> None:
         patches.restore()
         constructions.restore()
+
+    def begin() -> None:
+        if disarm not in _armed:
+            return
+        stand_down()
         if get_worker_info() is not None:  # a dataset with a loader of its own, in a loader's worker
             return
         try:
@@ -110,14 +119,17 @@ def _patch(attach: Callable[[], object]) -> None:
     def before(owner: Any, name: str) -> None:
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
             def trigger(*args: Any, **kwargs: Any) -> Any:
+                outermost = getattr(owner, name) is trigger
                 begin()
-                # What stands there now may be a hook that attach has just put in place.
-                return getattr(owner, name)(*args, **kwargs)
+                # What stands there now may be a hook that attach has just put in place. Called by somebody
+                # else's replacement, we go on to what that one was made for, or it would run twice.
+                return (getattr(owner, name) if outermost else original)(*args, **kwargs)
 
             return trigger
 
         patches.replace(owner, name, make)
 
+    _armed.append(disarm)
     before(DataLoader, "__iter__")
     before(torch.autograd, "backward")
     patches.on_undo(register_optimizer_step_pre_hook(_once_stepped(begin)).remove)

@@ -81,6 +81,29 @@ LOOPS = {
             optimizer.step()
         assert calls == ["before", "before", "after", "after"] * 4, calls
         """,
+    "an attach of its own": """
+        import monitor
+        loader = DataLoader(TensorDataset(torch.randn(12, 4), torch.randn(12, 1)), batch_size=4)
+        session = monitor.attach(model)
+        for x, y in loader:
+            optimizer.zero_grad()
+            (model(x) - y).pow(2).mean().backward()
+            optimizer.step()
+        assert not session._failed
+        assert DataLoader.__iter__.__wrapped__.__module__ == "torch.utils.data.dataloader"
+        assert not hasattr(DataLoader.__iter__.__wrapped__, "__wrapped__"), "a trigger stayed beneath"
+        """,
+    "somebody else's replacement": """
+        theirs, calls = DataLoader.__iter__, []
+        DataLoader.__iter__ = lambda self: calls.append(1) or theirs(self)
+        backward = torch.autograd.backward
+        torch.autograd.backward = lambda *args, **kwargs: calls.append(2) or backward(*args, **kwargs)
+        for x, y in DataLoader(TensorDataset(torch.randn(12, 4), torch.randn(12, 1)), batch_size=4):
+            optimizer.zero_grad()
+            (model(x) - y).pow(2).mean().backward()
+            optimizer.step()
+        assert calls == [1, 2, 2, 2], calls
+        """,
     "a closure": """
         optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
         def closure():
