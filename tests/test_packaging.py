@@ -129,10 +129,10 @@ def test_attach_works_from_there(fresh: Path, tmp_path: Path):
 
 
 def test_the_three_versions_agree():
-    """pyproject.toml, monitor.__version__ and the newest entry of the changelog are one version."""
+    """pyproject.toml, monitor.__version__ and the newest release in the changelog are one version."""
     import monitor
 
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    newest = re.search(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest
     assert {project()["project"]["version"], monitor.__version__, newest[1]} == {monitor.__version__}
 

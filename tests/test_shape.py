@@ -84,7 +84,7 @@ def code_lines(module: Module) -> set[int]:
 
 
 def test_javascript_files_are_short():
-    """A JavaScript file has at most 200 lines; a catalogue of translations is a table, and as long as it is."""
+    """A JavaScript file has at most 200 lines, but for tables of translations."""
     sizes = {
         path.name: len(path.read_text().splitlines())
         for path in javascript()
