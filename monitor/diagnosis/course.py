@@ -35,10 +35,16 @@ class Record:
 
 @dataclass(frozen=True)
 class Change:
-    """What happened to one record."""
+    """What happened to one record.
+
+    Attributes:
+        renamed: it is cleared, or raised, only because its detector has found a better cause for the
+            same thing; nothing began or ended.
+    """
 
     kind: Literal["raised", "updated", "cleared"]
     record: Record
+    renamed: bool = False
 
 
 class Course:
@@ -95,15 +101,25 @@ class Course:
         self._seen[identity] = self._seen.get(identity, 0) + 1
         self._missed.pop(identity, None)
         old = self._records.get(identity)
-        if old is not None and (old.cleared_at_s is None or old.cleared_at_s == finding.over_at_s):
+        if old is not None and (old.cleared_at_s is None or _told(old, finding.over_at_s)):
             return self._renew(old, finding)
+        if finding.over_at_s is not None:
+            return self._passed(finding, finding.over_at_s, now_s)
         if not (finished or self._sure(finding)):
             return []
-        changes = [self._clear(other, now_s) for other in self._same_code(finding)]
-        changes.append(self._keep("raised", Record(finding, now_s)))
-        if finding.over_at_s is not None:
-            changes.append(self._clear(changes[-1].record, finding.over_at_s))
-        return changes
+        renamed = [self._clear(other, now_s, renamed=True) for other in self._same_code(finding)]
+        return [*renamed, self._keep("raised", Record(finding, now_s), renamed=bool(renamed))]
+
+    def _passed(self, finding: Finding, over_at_s: float, now_s: float) -> list[Change]:
+        """Over before it was ever seen going on: news only where nothing told of it by another cause."""
+        standing = self._same_code(finding)
+        if standing:
+            return [self._clear(record, over_at_s) for record in standing]
+        alike = [record for record in self._records.values() if record.finding.code == finding.code]
+        if any(_told(record, over_at_s) for record in alike):
+            return []
+        raised = self._keep("raised", Record(finding, min(now_s, over_at_s)))
+        return [raised, self._clear(raised.record, over_at_s)]
 
     def _same_code(self, finding: Finding) -> list[Record]:
         """Standing records of the same code under another cause: a detector has changed its mind."""
@@ -121,7 +137,7 @@ class Course:
         return [self._keep("updated", replace(old, finding=finding))]
 
     def _sure(self, finding: Finding) -> bool:
-        if finding.severity == "critical" or finding.over_at_s is not None:
+        if finding.severity == "critical":
             return True
         first, last = finding.first_step, finding.last_step
         if first is not None and last is not None and last - first >= ENOUGH_STEPS:
@@ -140,14 +156,22 @@ class Course:
                 gone.append(record)
         return [self._clear(record, now_s) for record in gone]
 
-    def _clear(self, record: Record, at_s: float) -> Change:
+    def _clear(self, record: Record, at_s: float, *, renamed: bool = False) -> Change:
         """What is over is no emergency any more."""
         self._missed.pop(record.finding.identity, None)
         finding = record.finding
         if finding.severity == "critical":
             finding = replace(finding, severity="warning")
-        return self._keep("cleared", replace(record, finding=finding, cleared_at_s=at_s))
+        over = replace(record, finding=finding, cleared_at_s=max(at_s, record.raised_at_s))
+        return self._keep("cleared", over, renamed=renamed)
 
-    def _keep(self, kind: Literal["raised", "updated", "cleared"], record: Record) -> Change:
+    def _keep(
+        self, kind: Literal["raised", "updated", "cleared"], record: Record, *, renamed: bool = False
+    ) -> Change:
         self._records[record.finding.identity] = record
-        return Change(kind, record)
+        return Change(kind, record, renamed)
+
+
+def _told(record: Record, over_at_s: float | None) -> bool:
+    """Whether a record that is cleared tells of what was over by then."""
+    return over_at_s is not None and record.cleared_at_s is not None and over_at_s <= record.cleared_at_s

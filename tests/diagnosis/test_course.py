@@ -125,6 +125,36 @@ def test_what_came_and_went_between_two_looks_is_told():
     ]
 
 
+def test_nothing_ends_before_it_is_raised():
+    """Told of late, a stall that is over was raised no later than it ended; one that was seen, no earlier."""
+    late = Course()
+    late.update([replace(HUNG, severity="warning", over_at_s=3.0)], 10)
+    seen = Course()
+    seen.update([HUNG], 12.0)
+    seen.update([replace(HUNG, severity="warning", over_at_s=11.9)], 13.0)
+    times = [(record.raised_at_s, record.cleared_at_s) for c in (late, seen) for record in c.records]
+    assert times == [(3.0, 3.0), (12.0, 12.0)]
+
+
+def test_what_is_over_is_not_told_again_under_another_cause():
+    """At a stall's end its detector names another rank's: the one that stood is cleared, none is raised."""
+    course = Course()
+    course.update([HUNG], 12.0)
+    other = replace(HUNG, severity="warning", cause="stalled in other (step 7)", over_at_s=17.9)
+    assert [change.kind for change in course.update([other], 18.0)] == ["cleared"]
+    assert [change.kind for at in range(5) for change in course.update([other], 19.0 + at)] == []
+    assert [(r.finding.cause, r.cleared_at_s) for r in course.records] == [(HUNG.cause, 17.9)]
+
+
+def test_a_better_cause_says_that_it_is_the_same_thing():
+    """Cleared and raised in one go, both marked: nobody need be told of an end and a beginning."""
+    course = Course()
+    course.update([HUNG], 12.0)
+    changes = course.update([replace(HUNG, cause="rank 1 ended")], 13.0)
+    assert [(change.kind, change.renamed) for change in changes] == [("cleared", True), ("raised", True)]
+    assert not any(change.renamed for change in course.update([DEAD], 14.0))
+
+
 def test_a_cleared_emergency_loses_its_severity():
     """What is gone alarms nobody any more."""
     course = Course()

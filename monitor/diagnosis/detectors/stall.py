@@ -37,11 +37,12 @@ def detect(window: Window) -> Finding | None:
     overs = window.events_of("stall_over")
     ends = [(stall, _over_at(window, stall, stalls, overs)) for stall in stalls]
     going = [stall for stall, over in ends if over is None]
-    newest = going or [max((stall for stall, _ in ends), key=_began)]
+    over_at_s = None if going else max(over for _, over in ends if over is not None)
+    # The last to end is the one that was told of last while it went on.
+    newest = going or [stall for stall, over in ends if over == over_at_s]
     chosen = min(
         newest, key=lambda stall: (stall.get("cause_code") == WAITING, _began(stall), stall.get("rank", 0))
     )
-    over_at_s = None if going else max(over for stall, over in ends if over is not None and stall is chosen)
     absent = missing(window, [stall for stall in stalls if _together(stall, chosen)])
     return _finding(window, chosen, going or [chosen], over_at_s, absent)
 

@@ -59,6 +59,14 @@ def test_the_newest_of_those_that_are_over_is_told():
     assert found(stall(), over(), stall(**again), over(t_s=44.0), now_s=50.0).first_step == 120
 
 
+def test_the_last_to_go_on_stands_for_a_stall_of_several_ranks():
+    """Rank 1 began later and ended earlier: rank 0's, which was told of to the end, is told of afterwards."""
+    later = {"rank": 1, "t_s": 21.0, "since_s": 16.0}
+    ends = over(rank=1, t_s=25.0), over(rank=0, t_s=28.0)
+    one = found(stall(rank=0), stall(**later), *ends)
+    assert (one.evidence["rank"], one.over_at_s) == (0, 28.0)
+
+
 def test_repeated_words_on_one_stall_are_one_stall():
     """The agent tells of a long stall again and again; it began when it first began."""
     one = found(stall(), stall(t_s=25.0), stall(t_s=29.0))
