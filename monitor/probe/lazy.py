@@ -76,7 +76,7 @@ _armed: list[Callable[[], None]] = []
 
 
 def stand_down() -> None:
-    """The script attaches by itself: take the triggers back, so that nothing of them stays beneath its hooks."""
+    """The script attaches by itself: take the triggers back, so that none stays beneath its hooks."""
     while _armed:
         _armed.pop()()
 
