@@ -165,9 +165,7 @@ def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lo
         options.run_dir.mkdir(parents=True, exist_ok=True)
     run = (shared_run_id(name) if options.hub else None) or new_run_id(name)
     spool = state.spool_dir(run)
-    url = options.hub
-    if url is None and options.dashboard:
-        url = f"{ensure_hub(options.run_dir).url}#/run/{run}"
+    url = options.hub or (_dashboard(options.run_dir, run) if options.dashboard else None)
     settings = {
         "run": run,
         "name": name,
@@ -176,7 +174,8 @@ def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lo
         "run_dir": str(options.run_dir),
         "url": url,
         "hub": options.hub,
-        "dashboard": options.dashboard,
+        # Without a hub of its own the agent keeps store, findings and alerts going by itself.
+        "dashboard": url is not None,
         "sample_s": options.sample_s,
         "stall_after_s": options.stall_after_s,
         "alerts": list(options.alerts),
@@ -192,11 +191,20 @@ def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lo
     return Place(run, spool, options.run_dir, url, started)
 
 
+def _dashboard(runs: Path, run: str) -> str | None:
+    """Address of the run's page; None, and a word about it, where there can be no hub."""
+    try:
+        return f"{ensure_hub(runs).url}#/run/{run}"
+    except OSError as error:
+        print(f"torchvitals: no dashboard: {error}. Everything else is recorded.", file=sys.stderr)
+        return None
+
+
 def ensure_hub(runs: Path) -> state.HubState:
     """The hub that serves `runs`; started when none does. Tokens and port outlive a restart.
 
     Raises:
-        OSError: no free port, or no lock to be had.
+        OSError: no free port, no lock to be had, or no process to be started.
     """
     note, lock_file = state.hub_files(runs)
     gate = state.claim(note.with_suffix(".gate"), wait=True)
@@ -218,9 +226,11 @@ def ensure_hub(runs: Path) -> state.HubState:
         passed = (listener.fileno(), lock)
         command = ["serve", "--run-dir", str(runs), "--ephemeral", "--state", str(note)]
         command += ["--fd", str(passed[0]), "--lock-fd", str(passed[1])]
-        start(command, note.with_suffix(".log"), passed)
+        started = start(command, note.with_suffix(".log"), passed)
         listener.close()
         os.close(lock)
+        if not started:
+            raise OSError("no process can be started here")
         return hub
     finally:
         if gate is not None:

@@ -316,6 +316,19 @@ def test_where_no_process_may_be_started(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert not start(["--version"], tmp_path / "log", ())
 
 
+def test_without_a_hub_everything_else_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No process may be started: no address that nobody answers at, and an agent that needs no hub."""
+    monkeypatch.setattr(launcher, "start", lambda *_: False)
+    with pytest.raises(OSError, match="no process can be started"):
+        ensure_hub(tmp_path)
+    place = joined(dashboard=True)
+    told = json.loads((place.spool / "run.json").read_text())
+    assert (place.url, place.started, told["dashboard"]) == (None, False, False)
+    assert "no dashboard: no process can be started here" in capsys.readouterr().err
+
+
 def test_a_helper_does_not_monitor_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither our startup folder nor the run's key reach it, and its libraries take one thread."""
     monkeypatch.setenv("MONITOR_RUN_KEY", "k")
