@@ -15,6 +15,7 @@ from monitor.probe.adapters.plain import Boundary
 from monitor.probe.batches import add
 from monitor.probe.patches import Patches
 from monitor.probe.place import location, user_frame
+from monitor.probe.precision import matmul_precision
 from monitor.probe.recorder import OPT_STEPS, SCALE, SKIPPED, Recorder
 
 
@@ -44,7 +45,7 @@ class Amp:
             "clips": 0,
             "clips_while_scaled": 0,
             "clip_location": None,
-            "matmul_precision": torch.get_float32_matmul_precision(),
+            "matmul_precision": matmul_precision(),
         }
         self.factor = [1.0]
         self._scaled = self._unscaled = False
