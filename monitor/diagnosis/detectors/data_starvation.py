@@ -33,6 +33,9 @@ CPU_BOUND = 0.6
 #: A worker this busy has no time to wait for storage (own; a worker that keeps a CPU measures 0.9 to 1).
 WORKER_BUSY = 0.7
 
+#: Workers that compute are enough when more would make steps no shorter than by this ratio (own).
+ENOUGH = 1.1
+
 #: Never advise more workers than this per usable CPU for storage (SageMaker: 70 to 200 % of cores).
 WORKERS_PER_CPU = 2
 
@@ -41,11 +44,17 @@ TITLE = "Training waits for data"
 
 @dataclass(frozen=True)
 class Cause:
-    """Why batches are late, and what to do."""
+    """Why batches are late, and what to do.
+
+    Attributes:
+        workers: the number to use; None where another one would not help.
+        best_ms: what a step takes at least with so many, where batches are computed; 0 where nothing limits.
+    """
 
     name: str
     advice: str
     workers: int | None = None
+    best_ms: float = 0.0
 
 
 def detect(window: Window) -> Finding | None:
@@ -62,17 +71,26 @@ def detect(window: Window) -> Finding | None:
     return Finding(
         CODE, "warning", TITLE, cause.name, _evidence(worst), cause.advice,
         snippet=_snippet(worst, cause),
-        gain=gain_from_share(worst.saved_share(), _basis(worst)),
+        gain=gain_from_share(_promised(worst, cause), _basis(worst, cause)),
         ranks=tuple(starved), first_step=first, last_step=last, location=worst.loader.get("location"),
     )  # fmt: skip
 
 
-def _basis(one: Waits) -> str:
+def _promised(one: Waits, cause: Cause) -> float:
+    """Share of the time that is saved: all the waiting, or what these CPUs let workers take over."""
+    whole = float(np.mean(one.wait_ms + one.other_ms))
+    return min(one.saved_share(), 1 - cause.best_ms / whole) if whole > 0 else 0.0
+
+
+def _basis(one: Waits, cause: Cause) -> str:
     whole, waited = float(np.mean(one.wait_ms + one.other_ms)), float(np.mean(one.wait_ms))
-    return (
-        f"of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; with batches ready "
-        "in time their hand-over remains"
-    )
+    spent = f"of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; "
+    if _promised(one, cause) < one.saved_share():
+        return (
+            spent
+            + f"computing it takes these CPUs {cause.best_ms:.1f} ms a step with {cause.workers} workers"
+        )
+    return spent + "with batches ready in time their hand-over remains"
 
 
 def _starves(one: Waits) -> bool:
@@ -154,16 +172,31 @@ def _cause(window: Window, one: Waits) -> Cause:
 
 
 def _without_workers(one: Waits, cpus: float | None) -> Cause:
-    name, computes = "num_workers=0", _main_cpu_share(one)
-    wanted = _wanted(one, float(np.mean(one.wait_ms)), cpus, computes is not None and computes >= CPU_BOUND)
-    if computes is not None and computes >= CPU_BOUND:
-        advice = (
-            f"Batches are computed in the training loop itself: let {wanted} workers do it meanwhile, and "
-            "where CPUs are few make samples cheaper too (transform once and keep the result)."
+    name, computes, batch_ms = "num_workers=0", _main_cpu_share(one), float(np.mean(one.wait_ms))
+    if computes is None or computes < CPU_BOUND:
+        wanted = _wanted(one, batch_ms, cpus, computes=False)
+        return Cause(
+            name, f"Batches are read in the training loop itself: let {_workers(wanted)} read ahead.", wanted
         )
-        return Cause(name, advice, wanted)
-    advice = f"Batches are read in the training loop itself: let {wanted} workers read ahead."
-    return Cause(name, advice, wanted)
+    limits = _computing_ms(one, cpus)
+    wanted = next(n for n, ms in limits.items() if ms <= min(limits.values()) * ENOUGH)
+    advice = (
+        f"Batches are computed in the training loop itself: let {_workers(wanted)} do it meanwhile, and "
+        "where CPUs are few make samples cheaper too (transform once and keep the result)."
+    )
+    return Cause(name, advice, wanted, limits[wanted])
+
+
+def _computing_ms(one: Waits, cpus: float | None) -> dict[int, float]:
+    """What a step takes at least with 1, 2, … workers that compute: limited by them, CPUs and the rest."""
+    batch_ms, other_ms = float(np.mean(one.wait_ms)), float(np.mean(one.other_ms))
+    most = 8 if cpus is None else max(int(cpus), 1)
+    together = (batch_ms + other_ms) / (most if cpus is None else max(cpus, 1.0))
+    return {number: max(batch_ms / number, together, other_ms) for number in range(1, most + 1)}
+
+
+def _workers(number: int) -> str:
+    return "one worker" if number == 1 else f"{number} workers"
 
 
 def _main_cpu_share(one: Waits) -> float | None:

@@ -74,12 +74,28 @@ def test_no_workers_that_read_get_workers():
     )
 
 
-def test_no_workers_that_compute_are_not_promised_more_cpus():
-    """num_workers=0 and computing: no more workers than CPUs are left, and cheaper samples are advised."""
-    found = detect(starved(50.0, data_cpu_ms=48.0, persistent_workers=False))
+@pytest.mark.parametrize(
+    ("wait", "cpus", "workers", "speedup"),
+    [
+        (50.0, 4, 3, 64 / (50 / 3)),
+        (50.0, 2, 2, 2.0),
+        (15.0, 2, 1, 29 / 15),
+        (50.0, 1, 1, 1.0),
+        (50.0, 16, 4, 64 / 14),
+    ],
+)
+def test_what_computes_is_promised_no_more_than_the_cpus_give(
+    wait: float, cpus: int, workers: int, speedup: float
+):
+    """num_workers=0 and computing: all work shared by the CPUs there are, and cheaper samples are advised."""
+    spent = {"data_cpu_ms": wait * 0.97, "finished": True}
+    found = detect(starved(wait, persistent_workers=False, usable_cpus=cpus, **spent))
     assert found is not None
-    assert "num_workers=1" in found.snippet
+    assert found.gain is not None
+    assert f"num_workers={workers}" in found.snippet
     assert "cheaper" in found.advice
+    assert found.gain.speedup == pytest.approx(speedup, rel=0.1)
+    assert found.gain.speedup <= speedup + 0.01
 
 
 def test_cpu_time_may_be_read_now_and_then():
