@@ -114,7 +114,7 @@ class Stalls:
     def check(self, tape: Followed) -> list[dict[str, Any]]:
         """`stall` and `stall_over` events of one rank, without time; `since_ns` and `for_s` instead."""
         live, watched = tape.live, self._of(tape)
-        if live is None or live.closed or tape.damaged:
+        if live is None or live.closed or live.gave_up or tape.damaged:
             return self._over(tape, watched)
         now_ns = time.perf_counter_ns()
         if live.steps != watched.steps:

@@ -124,7 +124,8 @@ def end_event(
     tape: Followed, how: exits.Exit, oom_kill: bool, children: Iterable[tuple[int, int]]
 ) -> dict[str, Any]:
     """The `rank_end` event, but for its time. `children`: pid and start ticks of its descendants."""
-    phase = tape.live.phase if tape.live is not None and not tape.live.closed else None
+    seen = tape.live is not None and not tape.live.closed and not tape.live.gave_up
+    phase = tape.live.phase if tape.live is not None and seen else None
     return {
         "kind": "rank_end",
         "rank": tape.rank,

@@ -100,6 +100,15 @@ def _model(window: Window) -> str | None:
     return None if _any(window, lambda rank: bool(rank.facts_of("model"))) else "no model seen"
 
 
+def _recording(window: Window) -> str | None:
+    """A rank whose recording broke off takes steps that nobody sees: whether it stalls cannot be told."""
+    broken = [event for event in window.events_of("warn") if event.get("gave_up")]
+    if window.events_of("stall") or not broken:
+        return None
+    ranks = ", ".join(sorted({str(event.get("rank", 0)) for event in broken}))
+    return f"recording broke off on rank {ranks}"
+
+
 def _other_stacks(window: Window) -> str | None:
     """Stacks are only missed where enough time lies outside the known phases to be worth a look."""
 
@@ -133,6 +142,7 @@ NEEDS: dict[str, Need] = {
     "exchange": _exchange,
     "model": _model,
     "other_stacks": _other_stacks,
+    "recording": _recording,
 }
 
 

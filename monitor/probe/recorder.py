@@ -15,6 +15,7 @@ from monitor.probe.clock import make_clock
 from monitor.probe.numbers import Numbers
 from monitor.probe.told import Told
 from monitor.schema import PHASES, TAPE_METRICS
+from monitor.tape.layout import GAVE_UP, LIVE_CLOSED
 from monitor.tape.writer import JournalFull, JournalWriter, TapeWriter
 
 _INDEX = {metric.key: index for index, metric in enumerate(TAPE_METRICS)}
@@ -138,14 +139,18 @@ class Recorder:
             self.event("fact", name=name, value=value)
 
     def fail(self, error: BaseException) -> None:
-        """Something of ours broke: say so once, switch every hook off, let the training go on."""
+        """Something of ours broke: say so once, switch every hook off, let the training go on.
+
+        The tape says it too: a step that is not recorded must not be taken for one that does not come.
+        """
         if not self.gate[0]:
             return
         self.gate[0] = 0
         text = f"monitoring is off: {type(error).__name__}: {error}. The training goes on."
         say(text)
         with contextlib.suppress(Exception):
-            self.event("warn", text=text)
+            self.tape.live[LIVE_CLOSED] = GAVE_UP
+            self.event("warn", text=text, gave_up=True)
 
 
 def _lives(identity: int) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from monitor.report.contract import plain
+from monitor.report.contract import plain, untold
 from monitor.report.liveness import lost
 from monitor.report.measure import Measures, measure
 from monitor.report.text import summary, text
@@ -20,6 +20,8 @@ __all__ = ["OVER", "StoreError", "build", "lost", "nothing", "outcome", "summary
 SCHEMA = 1
 #: Status of a run that is over.
 OVER = frozenset({"finished", "crashed", "killed"})
+#: Notices told at most, the newest.
+NOTICES = 20
 #: Between two looks at a run that is about to end.
 _LOOK_S = 0.1
 
@@ -27,7 +29,8 @@ _LOOK_S = 0.1
 def build(run: str | Path | Store) -> dict[str, Any]:
     """The report of a run, from its folder or its open store. See CONTRACT.md for the form.
 
-    `exit` has `last_step` and `last_phase` besides. For several ranks, shares and quantiles are means
+    `exit` has `last_step` and `last_phase` besides; `notices` is what the monitor had to say of itself,
+    in lines. For several ranks, shares and quantiles are means
     over ranks, samples and memory sums, `steps` the most that any rank took. `rss_mb` is the peak
     of the process tree's PSS where that was measured, else of the main process's resident memory.
 
@@ -39,6 +42,7 @@ def build(run: str | Path | Store) -> dict[str, Any]:
         status, end = outcome(store, meta)
         measures = measure(store)
         findings = store.findings()
+        said = store.last_events(("warn",), NOTICES)
     report = {
         "schema": SCHEMA,
         "run": meta.get("run"),
@@ -47,11 +51,12 @@ def build(run: str | Path | Store) -> dict[str, Any]:
         "exit": end,
         "world_size": meta.get("world_size", 1),
         **_measured(measures),
-        "findings": findings,
-        "not_checked": meta.get("not_checked") or [],
+        "findings": [untold(finding) for finding in findings],
+        "not_checked": [untold(entry) for entry in meta.get("not_checked") or []],
         "dropped_records": measures.dropped_records,
         "started_unix_s": meta.get("started_unix_s"),
-        "verdict": meta.get("verdict"),
+        "verdict": untold(meta.get("verdict")),
+        "notices": list(dict.fromkeys(str(event.get("text", "")) for event in said)),
     }
     result: dict[str, Any] = plain(report)
     return result
@@ -100,6 +105,7 @@ def nothing(run: str, why: str) -> dict[str, Any]:
         "dropped_records": 0,
         "started_unix_s": None,
         "verdict": None,
+        "notices": [],
     }
 
 

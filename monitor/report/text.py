@@ -13,6 +13,8 @@ Report = Mapping[str, Any]
 WIDTH = 100
 #: Lines of a summary at most, and findings in it.
 SUMMARY_LINES, SUMMARY_FINDINGS = 12, 4
+#: Notices told at most, the newest.
+NOTICES = 3
 _BAR = 50
 #: Phase -> its letter in the bar.
 _LETTERS = {
@@ -68,7 +70,8 @@ def _head(report: Report) -> list[str]:
             textwrap.shorten("  ".join(["", ", ".join([str(reason), *where])]), WIDTH, placeholder=" …")
         )
         lines[-1] = "  " + lines[-1].lstrip()
-    return lines
+    said = [textwrap.shorten(line, WIDTH - 4, placeholder=" …") for line in report.get("notices") or ()]
+    return [*lines, *(f"  ! {line}" for line in said[-NOTICES:])]
 
 
 def _numbers(report: Report) -> list[str]:

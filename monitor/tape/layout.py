@@ -37,8 +37,11 @@ LIVE_PHASE = 0  #: index into schema.PHASES; -1 before the first step
 LIVE_SINCE_NS = 1  #: perf_counter_ns when that phase was entered
 LIVE_STEPS = 2  #: steps completed
 LIVE_END_NS = 3  #: perf_counter_ns at the newest step's end
-LIVE_CLOSED = 4  #: 1 after a clean end
+LIVE_CLOSED = 4  #: CLOSED or GAVE_UP once nothing more will be written
 LIVE_EPOCH = 5
+
+CLOSED = 1  #: after a clean end
+GAVE_UP = 2  #: something of ours broke; the training goes on, unseen
 
 SEQ = struct.Struct("<q")
 

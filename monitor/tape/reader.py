@@ -36,6 +36,7 @@ class Live:
         end_ns: perf_counter_ns at the newest step's end; 0 before.
         closed: True after a clean end.
         epoch: its number, as last told.
+        gave_up: True once recording has stopped because something of ours broke.
     """
 
     phase: str | None
@@ -44,6 +45,7 @@ class Live:
     end_ns: int
     closed: bool
     epoch: int
+    gave_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ class TapeReader:
         )
         if not (-1 <= phase < len(PHASES) and steps >= 0 and since_ns >= 0 and end_ns >= 0):
             raise TapeError("damaged live area")
-        return Live(PHASES[phase] if phase >= 0 else None, since_ns, steps, end_ns, closed == 1, epoch)
+        name = PHASES[phase] if phase >= 0 else None
+        return Live(name, since_ns, steps, end_ns, closed == layout.CLOSED, epoch, closed == layout.GAVE_UP)
 
     def read(self, from_step: int, limit: int) -> Rows:
         """Steps from `from_step` on, at most `limit`, as far as they are complete.

@@ -18,6 +18,7 @@ from monitor.agent.stacks import Frame, Stacks, Thread
 from monitor.agent.stalls import Stalls
 from monitor.batch import Block
 from monitor.schema import TAPE_METRICS
+from monitor.tape.layout import GAVE_UP, LIVE_CLOSED
 from monitor.tape.writer import TapeWriter
 
 Train = Callable[..., Any]
@@ -314,6 +315,18 @@ def test_a_step_clears_the_stall(clocked: Clocked) -> None:
     clocked.after(6.0)
     clocked.tape.append(clocked.now_ns, [0.0 if metric.tape == "f64" else 0 for metric in TAPE_METRICS])
     assert [clocked.check(), clocked.check()] == [["stall_over"], []]
+
+
+def test_a_recorder_that_gave_up_stalls_nobody(clocked: Clocked) -> None:
+    """Its training goes on unseen: nothing is raised, and what was raised is taken back."""
+    clocked.step(0.1)
+    clocked.step(0.1)
+    clocked.tape.live[LIVE_CLOSED] = GAVE_UP
+    quiet = clocked.after(1000.0)
+    clocked.tape.live[LIVE_CLOSED] = 0
+    told = clocked.after(10.0)
+    clocked.tape.live[LIVE_CLOSED] = GAVE_UP
+    assert (quiet, told, clocked.after(1.0)) == ([], ["stall"], ["stall_over"])
 
 
 def test_a_closed_tape_stalls_nobody(clocked: Clocked) -> None:

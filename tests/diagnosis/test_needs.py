@@ -36,6 +36,13 @@ def test_a_full_window_lacks_nothing(need: str):
     assert absent(frozenset({need}), FULL) is None
 
 
+def test_a_recording_that_broke_off_sees_no_stall():
+    """Said for the rank it broke off on; a stall of another rank is told all the same."""
+    broken = event("warn", rank=1, text="monitoring is off: …", gave_up=True)
+    assert absent(frozenset({"recording"}), window(events=[broken])) == "recording broke off on rank 1"
+    assert absent(frozenset({"recording"}), window(events=[broken, event("stall", step=3)])) is None
+
+
 @pytest.mark.parametrize("need", ["exchange", "ranks"])
 def test_one_rank_exchanges_nothing(need: str):
     """Said as what it is, and not as fine."""
@@ -48,7 +55,7 @@ def test_stacks_are_missed_only_where_they_could_tell_something(other: float, me
     assert (absent(frozenset({"other_stacks"}), window(other=other)) is None) == met
 
 
-@pytest.mark.parametrize("need", sorted(set(NEEDS) - {"other_stacks"}))
+@pytest.mark.parametrize("need", sorted(set(NEEDS) - {"other_stacks", "recording"}))
 def test_an_empty_window_lacks_everything(need: str):
     """Every need of an empty window is absent, with a reason."""
     assert absent(frozenset({need}), Window(0.0, {}))

@@ -149,6 +149,14 @@ def test_a_failure_switches_everything_off(
     assert (recorder.here, recorder.adopt()) == (False, False)
 
 
+def test_the_tape_says_that_recording_broke_off(recorder: Recorder, stem: str) -> None:
+    """So that steps which nobody records are not taken for steps that do not come."""
+    before = TapeReader(f"{stem}.tape").live()
+    recorder.fail(RuntimeError("broken"))
+    after = TapeReader(f"{stem}.tape").live()
+    assert [(live.gave_up, live.closed) for live in (before, after)] == [(False, False), (True, False)]
+
+
 def adopted_in_a_thread(recorder: Recorder) -> bool:
     found: list[bool] = []
     thread = threading.Thread(target=lambda: found.append(recorder.adopt()))

@@ -96,6 +96,16 @@ def test_what_was_not_checked(tmp_path: Path) -> None:
     assert "data_starvation" in {entry["code"] for entry in got["not_checked"]}
 
 
+def test_what_the_monitor_says_of_itself(tmp_path: Path) -> None:
+    """A recording that broke off: said once, and stalls are not called checked."""
+    training = Training()
+    gave_up = training.event("warn", rank=0, text="monitoring is off: broken", gave_up=True)
+    got = told(tmp_path, training.start(), training.batch(50, gave_up, gave_up, training.end()))
+    assert got["notices"] == ["monitoring is off: broken"]
+    assert {"code": "stall", "why": "recording broke off on rank 0"} in got["not_checked"]
+    assert "  ! monitoring is off: broken" in report.text(got).splitlines()
+
+
 def test_open_store(tmp_path: Path) -> None:
     """A store that is open already does as well as a folder."""
     training = Training()

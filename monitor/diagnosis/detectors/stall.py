@@ -10,7 +10,7 @@ from monitor.diagnosis.missing import WAITING, Missing, missing
 from monitor.diagnosis.window import Window
 
 CODE = "stall"
-NEEDS: frozenset[str] = frozenset()
+NEEDS = frozenset({"recording"})
 
 #: While the main thread waits for a batch, the fault is on the loader's side, and so on.
 _ADVICE = {
