@@ -7,9 +7,11 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from . import detectors, needs
 from .finding import Finding
+from .say import pair_of, say
 from .window import Window
 
 Detect = Callable[[Window], Finding | None]
@@ -39,11 +41,12 @@ class Examination:
 
     Attributes:
         findings: what was found, in order of code.
-        not_checked: {"code", "why"} of every check that could not run, in order of code.
+        not_checked: {"code", "why"} of every check that could not run, in order of code; with "i18n" (see
+            `say`) where the reason has parameters.
     """
 
     findings: list[Finding]
-    not_checked: list[dict[str, str]]
+    not_checked: list[dict[str, Any]]
 
 
 @cache
@@ -67,15 +70,20 @@ def examine(window: Window, using: tuple[Detector, ...] | None = None) -> Examin
             why = needs.absent(detector.needs, window)
             finding = None if why else detector.detect(window)
         except Exception as error:  # noqa: BLE001 a broken check must not take the others with it
-            why, finding = f"the check failed: {type(error).__name__}: {error}", None
+            why, finding = say("the check failed: {error}", error=f"{type(error).__name__}: {error}"), None
         if why:
             unchecked[detector.code] = why
         elif finding is not None:
             found[detector.code] = finding
     return Examination(
         list(_without_consequences(found, asked).values()),
-        [{"code": code, "why": why} for code, why in sorted(unchecked.items())],
+        [_reason(code, why) for code, why in sorted(unchecked.items())],
     )
+
+
+def _reason(code: str, why: str) -> dict[str, Any]:
+    pair = pair_of(why)
+    return {"code": code, "why": why} if pair is None else {"code": code, "why": why, "i18n": pair}
 
 
 def _without_consequences(found: Mapping[str, Finding], asked: tuple[Detector, ...]) -> dict[str, Finding]:

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .say import say
+
 Dump = Mapping[str, Any]
 
 _PEER = re.compile(r"(?:recv|send) (\d+)(?:<-|->)(\d+)")
@@ -46,9 +48,13 @@ class Hang:
     def text(self) -> str:
         """What became of the culprits."""
         return {
-            "missing": f"missing in {self.operation} of {self.group}",
-            "stuck": f"stuck in {self.operation} of {self.group}",
-            "mismatch": f"called something else than {self.operation} in {self.group}",
+            "missing": say("missing in {operation} of {group}", operation=self.operation, group=self.group),
+            "stuck": say("stuck in {operation} of {group}", operation=self.operation, group=self.group),
+            "mismatch": say(
+                "called something else than {operation} in {group}",
+                operation=self.operation,
+                group=self.group,
+            ),
         }[self.kind]
 
 

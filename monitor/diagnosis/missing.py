@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import flight
+from .say import say
 from .window import Window
 
 #: What the agent calls a rank that only waits for another one.
@@ -54,13 +55,15 @@ def missing(window: Window, stalls: Sequence[Mapping[str, Any]]) -> Missing | No
     others = [rank for rank in sorted(window.ranks) if rank not in waiting]
     left = tuple(rank for rank in others if _left(window, rank, at_s))
     if left and not any(_left(window, rank, at_s) for rank in waiting):
-        return Missing(left, f"{_names(left)} without a further batch", _UNEVEN)
+        return Missing(left, say("{ranks} without a further batch", ranks=_names(left)), _UNEVEN)
     ended = tuple(rank for rank in others if _ended(window, rank, at_s))
     if ended:
-        return Missing(ended, f"{_names(ended)} ended", _ENDED)
+        return Missing(ended, say("{ranks} ended", ranks=_names(ended)), _ENDED)
     hang = flight.analyse(_dumps(window))
     if hang is not None:
-        return Missing(hang.culprits, f"{_names(hang.culprits)} {hang.text}", _FLIGHT)
+        return Missing(
+            hang.culprits, say("{ranks} {what}", ranks=_names(hang.culprits), what=hang.text), _FLIGHT
+        )
     return None
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .elsewhere import unclaimed_ms
 from .facts import fact
+from .say import say
 from .steady import MIN_STEPS, share, steady, train_loader
 from .window import Rank, Window
 
@@ -19,7 +20,7 @@ Need = Callable[[Window], str | None]
 
 def _steps(window: Window) -> str | None:
     most = max((steady(rank).count for rank in window.ranks.values()), default=0)
-    return None if most >= MIN_STEPS else f"fewer than {MIN_STEPS} steps after warm-up"
+    return None if most >= MIN_STEPS else say("fewer than {steps} steps after warm-up", steps=MIN_STEPS)
 
 
 def _loader(window: Window) -> str | None:

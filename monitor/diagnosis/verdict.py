@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .finding import SEVERITIES, Finding
+from .say import say
 from .steady import MIN_STEPS
 
 #: key -> (tone, sentence). Tones: "good", "info", "warning", "critical", "waiting".
@@ -56,7 +57,8 @@ def verdict(
             and batch where they are known.
 
     Returns:
-        {"key", "params", "text", "tone"}: `text` is `TEXTS[key]` filled with `params`.
+        {"key", "params", "text", "tone", "i18n"}: `text` is `TEXTS[key]` filled with `params`, `i18n` its
+        pair (see `say`).
     """
     loud = ranked([finding for finding in findings if finding.severity != "info"])
     if status in ("killed", "crashed"):
@@ -127,5 +129,6 @@ def _finished(steps: int, cleared: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _say(key: str, **params: Any) -> dict[str, Any]:
-    tone, text = TEXTS[key]
-    return {"key": key, "params": params, "text": text.format(**params), "tone": tone}
+    tone, template = TEXTS[key]
+    text = say(template, **params)
+    return {"key": key, "params": params, "text": text, "tone": tone, "i18n": text.pair}

@@ -9,8 +9,12 @@ from typing import Any
 
 from monitor.diagnosis.course import Record
 from monitor.diagnosis.finding import Finding, Gain
+from monitor.diagnosis.say import Pair, again, pair_of
 
 _FIELDS = {field.name for field in fields(Finding)} - {"gain", "ranks"}
+
+#: What a finding says in sentences; all but `basis` are fields of it.
+_SAID = ("title", "cause", "advice")
 
 
 def plain(value: Any) -> Any:
@@ -29,7 +33,10 @@ def plain(value: Any) -> Any:
 
 
 def finding_form(record: Record) -> dict[str, Any]:
-    """A record as CONTRACT.md lists it under `findings`."""
+    """A record as CONTRACT.md lists it under `findings`.
+
+    Where sentences have parameters, `i18n` holds their templates: field (`basis` is the gain's) -> pair.
+    """
     finding, gain = record.finding, record.finding.gain
     form = {
         "code": finding.code,
@@ -48,13 +55,29 @@ def finding_form(record: Record) -> dict[str, Any]:
         "location": finding.location,
     }
     result: dict[str, Any] = plain(form)
-    return result
+    pairs = _pairs(finding)
+    return {**result, "i18n": plain(pairs)} if pairs else result
+
+
+def _pairs(finding: Finding) -> dict[str, Pair]:
+    said = {name: getattr(finding, name) for name in _SAID}
+    if finding.gain is not None:
+        said["basis"] = finding.gain.basis
+    return {name: pair for name, text in said.items() if (pair := pair_of(text)) is not None}
+
+
+def untold(said: Any) -> Any:
+    """A finding's form, a verdict or a reason without its templates, which only pages need."""
+    if isinstance(said, Mapping):
+        return {key: value for key, value in said.items() if key != "i18n"}
+    return said
 
 
 def record_of(form: Mapping[str, Any]) -> Record:
     """The record behind a form. Raises KeyError or TypeError where it is none."""
     known = {name: form[name] for name in _FIELDS if name in form}
-    gain = form.get("gain")
-    told = None if gain is None else Gain(gain["share_of_step"], gain["speedup"], gain["basis"])
+    gain, pairs = form.get("gain"), form.get("i18n") or {}
+    known.update({name: again(known[name], pairs.get(name)) for name in _SAID if name in known})
+    told = gain and Gain(gain["share_of_step"], gain["speedup"], again(gain["basis"], pairs.get("basis")))
     finding = Finding(**known, gain=told, ranks=tuple(form.get("ranks") or ()))
     return Record(finding, form["raised_at_s"], form.get("cleared_at_s"))

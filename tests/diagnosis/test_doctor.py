@@ -8,6 +8,7 @@ from windows import rank, window
 from monitor.diagnosis import needs
 from monitor.diagnosis.doctor import Detector, discover, examine
 from monitor.diagnosis.finding import Finding
+from monitor.diagnosis.steady import MIN_STEPS
 from monitor.diagnosis.window import Rank, Window
 
 NO_NEEDS: frozenset[str] = frozenset()
@@ -50,9 +51,8 @@ def test_a_broken_detector_breaks_nothing():
     """One that raises is named with its error; the others are heard."""
     seen = examine(window(), (Detector("bad", NO_NEEDS, broken), detector("good")))
     assert [finding.code for finding in seen.findings] == ["good"]
-    assert seen.not_checked == [
-        {"code": "bad", "why": "the check failed: ZeroDivisionError: nothing to divide by"}
-    ]
+    told = [(entry["code"], entry["why"]) for entry in seen.not_checked]
+    assert told == [("bad", "the check failed: ZeroDivisionError: nothing to divide by")]
 
 
 def test_absent_needs_are_said():
@@ -93,3 +93,12 @@ def test_few_steps_are_no_trouble(count: int):
 def test_a_healthy_run_is_healthy():
     """The zoo's baseline raises nothing at all."""
     assert examine(window()).findings == []
+
+
+def test_a_reason_with_numbers_can_be_translated():
+    """Beside the English reason stands its template; a reason that never changes is its own."""
+    window = Window(1.0, {0: Rank(0, {}, {}, {})}, 1)
+    reasons = {entry["why"]: entry.get("i18n") for entry in examine(window).not_checked}
+    few = "fewer than {steps} steps after warm-up"
+    assert reasons[few.format(steps=MIN_STEPS)] == [few, {"steps": str(MIN_STEPS)}]
+    assert reasons["no model seen"] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.diagnosis.finding import Finding, gain_from_share
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import MIN_STEPS
 from monitor.diagnosis.verdict import TEXTS, ranked, verdict
 
@@ -143,3 +145,11 @@ def test_inference_is_judged_by_latency_and_throughput() -> None:
     assert key("finished", inference=only) == "inference"
     assert key("running", STARVED, inference=known) == "finding_gain"
     assert key("running", steps=MIN_STEPS - 1, inference=known) == "collecting"
+
+
+def test_a_verdict_can_be_said_in_another_language():
+    """Beside the sentence stands its template, numbers as in the sentence, the cause with its own."""
+    found = replace(STARVED, cause=say("slower {phase}", phase="data"))
+    template, params = verdict("running", (found,), steps=500)["i18n"]
+    assert template == TEXTS["finding_gain"][1]
+    assert params == {"title": found.title, "cause": ["slower {phase}", {"phase": "data"}], "speedup": "2"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from monitor.diagnosis.course import Record
 from monitor.diagnosis.finding import Finding, gain_from_share
-from monitor.report.contract import finding_form, plain, record_of
+from monitor.diagnosis.say import say
+from monitor.report.contract import finding_form, plain, record_of, untold
 
 FINDING = Finding(
     "data_starvation",
@@ -68,3 +70,17 @@ def test_plain_numpy() -> None:
         "b": None,
         "c": 3,
     }
+
+
+def test_what_was_said_travels_with_its_template() -> None:
+    """A hub that starts anew still knows how its sentences were made; a report need not."""
+    said = replace(
+        FINDING, cause=say("slower {phase}", phase="data"), gain=gain_from_share(0.5, say("{n}", n=1))
+    )
+    form = finding_form(Record(said, 4.1))
+    assert form["i18n"] == {"cause": ["slower {phase}", {"phase": "data"}], "basis": ["{n}", {"n": "1"}]}
+    assert form["cause"] == "slower data"
+    stored = json.loads(json.dumps(form))
+    assert finding_form(record_of(stored)) == form
+    assert list(untold(form)) == KEYS
+    assert untold(None) is None

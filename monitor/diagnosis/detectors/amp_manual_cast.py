@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from monitor.diagnosis.facts import facts_of, half_autocast, numbers, ranks_where
 from monitor.diagnosis.finding import Finding, Severity
+from monitor.diagnosis.say import say
 from monitor.diagnosis.window import Rank, Window
 
 CODE = "amp_manual_cast"
@@ -29,7 +30,8 @@ def detect(window: Window) -> Finding | None:
     severity: Severity = "warning" if kind == "float16" else "info"
     model = next(one for one in facts_of(ranks[0], "model") if _kind(one) == kind)
     return Finding(
-        CODE, severity, f"Parameters are {kind}", f"trained parameters in {kind}",
+        CODE, severity, say("Parameters are {kind}", kind=kind),
+        say("trained parameters in {kind}", kind=kind),
         {"model": model.get("class"), "parameter_dtype": kind, "autocast": half_autocast(ranks[0]) or "off"},
         "Keep the parameters in float32 and let autocast choose the types: updates smaller than the last "
         "bit of a 16-bit weight are lost, and Adam's eps vanishes in float16.",

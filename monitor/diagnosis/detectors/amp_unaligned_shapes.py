@@ -7,6 +7,7 @@ from typing import Any
 
 from monitor.diagnosis.facts import facts_of, half_autocast, numbers, on_gpu, ranks_where
 from monitor.diagnosis.finding import Finding, Severity
+from monitor.diagnosis.say import say
 from monitor.diagnosis.window import Rank, Window
 
 CODE = "amp_unaligned_shapes"
@@ -35,7 +36,10 @@ def detect(window: Window) -> Finding | None:
             "layers": len(layers), "largest": f"{name}: {inputs} → {outputs}",
             "weight_share": round(_share(model), 3),
         },
-        f"Round layer sizes up to multiples of {UNITS} (a vocabulary or class count can be padded).",
+        say(
+            "Round layer sizes up to multiples of {units} (a vocabulary or class count can be padded).",
+            units=UNITS,
+        ),
         snippet=f"nn.Linear({_up(inputs)}, {_up(outputs)})  # now {inputs}, {outputs}",
         ranks=numbers(ranks),
     )  # fmt: skip

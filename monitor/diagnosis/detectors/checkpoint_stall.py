@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.diagnosis.finding import Finding, gain_from_share
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import cut, cycles, phase_ms, span, step_ms, trained
 from monitor.diagnosis.window import Rank, Window
 
@@ -50,11 +51,18 @@ def detect(window: Window) -> Finding | None:
             "checkpoint_share": round(one.share, 3), "saves": one.saves, "save_ms": round(one.save_ms, 1),
             "steps_per_save": round(one.rank.count / one.saves, 1),
         },
-        f"Save every {every} steps, or copy the state and write it in a thread "
-        "(torch.distributed.checkpoint's async_save): the loop now waits for every write.",
+        say(
+            "Save every {every} steps, or copy the state and write it in a thread "
+            "(torch.distributed.checkpoint's async_save): the loop now waits for every write.",
+            every=every,
+        ),
         snippet=f"if step % {every} == 0:\n    torch.save(model.state_dict(), path)",
         gain=gain_from_share(
-            one.share, f"{one.saves} saves of {one.save_ms:.0f} ms each took {one.share:.0%} of the time"
+            one.share,
+            say(
+                "{saves} saves of {save_ms:.0f} ms each took {share:.0%} of the time",
+                saves=one.saves, save_ms=one.save_ms, share=one.share,
+            ),
         ),
         ranks=tuple(each.rank.rank for each in costly), first_step=first, last_step=last, location=place,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from monitor.diagnosis.facts import Fact, fact, on_gpu
 from monitor.diagnosis.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.machine import crowded
 from monitor.diagnosis.robust import median
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import span
 from monitor.diagnosis.window import Rank, Window
 
@@ -63,10 +64,11 @@ def detect(window: Window) -> Finding | None:
     severity: Severity = "warning" if loud else "info"
     first, last = span(rank)
     saved = share * (1 - 1 / ACCUMULATE)
+    basis = say("exchanging once in {times} times as much work", times=ACCUMULATE)
     return Finding(
         CODE, severity, "Ranks spend their time exchanging", cause, _evidence(share, seen, rank, ddp),
         _ADVICE[cause],
-        gain=gain_from_share(saved, f"exchanging once in {ACCUMULATE} times as much work") if loud else None,
+        gain=gain_from_share(saved, basis) if loud else None,
         ranks=tuple(sorted(window.ranks)), first_step=first, last_step=last, location=ddp.get("location"),
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from monitor.diagnosis.finding import Finding, gain_from_share
 from monitor.diagnosis.robust import quantile, quarters
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import span
 from monitor.diagnosis.waiting import HANDOVER_MS, Waits, grows, waits
 from monitor.diagnosis.window import Window
@@ -60,7 +61,10 @@ def _base_ms(one: Waits) -> float | None:
 def _basis(one: Waits) -> str:
     whole, waited = float(np.mean(one.wait_ms + one.other_ms)), float(np.mean(one.wait_ms))
     base = _base_ms(one) or 0.0
-    return f"of {whole:.1f} ms a step, {waited:.1f} ms are waiting; at first it was {base:.1f} ms"
+    return say(
+        "of {whole:.1f} ms a step, {waited:.1f} ms are waiting; at first it was {base:.1f} ms",
+        whole=whole, waited=waited, base=base,
+    )  # fmt: skip
 
 
 def _advice(over_run: bool) -> str:

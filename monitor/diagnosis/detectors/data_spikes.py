@@ -6,6 +6,7 @@ import numpy as np
 
 from monitor.diagnosis.finding import Finding, gain_from_share
 from monitor.diagnosis.robust import median, quantile
+from monitor.diagnosis.say import say
 from monitor.diagnosis.snippet import loader_call
 from monitor.diagnosis.steady import span
 from monitor.diagnosis.waiting import Waits, waits
@@ -33,7 +34,10 @@ def detect(window: Window) -> Finding | None:
         return None
     one = max(spiky.values(), key=lambda each: each.lost_share)
     first, last = span(one.rank)
-    basis = f"{int(one.spikes.sum())} of {len(one.wait_ms)} batches took {one.data_share:.0%} of the time"
+    basis = say(
+        "{late} of {batches} batches took {share:.0%} of the time",
+        late=int(one.spikes.sum()), batches=len(one.wait_ms), share=one.data_share,
+    )  # fmt: skip
     return Finding(
         CODE, "warning", "Single batches come very late", "slow samples", _evidence(one), _advice(one),
         snippet=loader_call(one.loader, prefetch_factor=_deeper(one)) if _hidden_by_depth(one) else "",
@@ -75,9 +79,18 @@ def _hidden_by_depth(one: Waits) -> bool:
 
 
 def _advice(one: Waits) -> str:
-    find = "Find the slow samples (huge files, retries, re-opened archives) and fix or skip them"
     if one.workers == 0:
-        return find + "; workers with a queue would hide some of it."
+        return (
+            "Find the slow samples (huge files, retries, re-opened archives) and fix or skip them; workers "
+            "with a queue would hide some of it."
+        )
     if _hidden_by_depth(one):
-        return find + f"; a queue of prefetch_factor={_deeper(one)} would outlast them."
-    return find + "; a longer queue cannot hide waits this long."
+        return say(
+            "Find the slow samples (huge files, retries, re-opened archives) and fix or skip them; a queue "
+            "of prefetch_factor={depth} would outlast them.",
+            depth=_deeper(one),
+        )
+    return (
+        "Find the slow samples (huge files, retries, re-opened archives) and fix or skip them; a longer "
+        "queue cannot hide waits this long."
+    )

@@ -9,6 +9,7 @@ import numpy as np
 
 from monitor.diagnosis.finding import Finding, gain_from_share
 from monitor.diagnosis.robust import runs
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import cut, cycles, phase_ms, span, step_ms, trained
 from monitor.diagnosis.window import Rank, Window
 
@@ -43,15 +44,21 @@ def detect(window: Window) -> Finding | None:
     first, last = span(one.rank)
     every = one.rank.count / one.times
     wanted = math.ceil(every * one.share * (1 - TARGET_SHARE) / (TARGET_SHARE * max(1 - one.share, 0.01)))
-    basis = f"{one.times} evaluations of {one.eval_ms:.0f} ms each took {one.share:.0%} of the time"
+    basis = say(
+        "{times} evaluations of {eval_ms:.0f} ms each took {share:.0%} of the time",
+        times=one.times, eval_ms=one.eval_ms, share=one.share,
+    )  # fmt: skip
     return Finding(
         CODE, "warning", "Evaluation takes much of the time", "evaluates too often or too much",
         {
             "eval_share": round(one.share, 3), "evaluations": one.times, "eval_ms": round(one.eval_ms, 1),
             "steps_per_evaluation": round(every, 1),
         },
-        f"Evaluate every {wanted} steps instead of every {every:.0f}, or on a fixed part of the validation "
-        "set in between.",
+        say(
+            "Evaluate every {wanted} steps instead of every {every:.0f}, or on a fixed part of the "
+            "validation set in between.",
+            wanted=wanted, every=every,
+        ),
         snippet=f"if step % {wanted} == 0:\n    evaluate()",
         gain=gain_from_share(one.share, basis),
         ranks=tuple(each.rank.rank for each in costly), first_step=first, last_step=last,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from monitor.diagnosis.elsewhere import worst
 from monitor.diagnosis.facts import facts_of, on_gpu
 from monitor.diagnosis.finding import Finding, gain_from_share
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import span
 from monitor.diagnosis.window import Window
 
@@ -28,7 +29,7 @@ def detect(window: Window) -> Finding | None:
     loss, ranks = found
     first, last = span(loss.rank)
     gpu = any(on_gpu(model) for model in facts_of(loss.rank, "model"))
-    basis = f"{loss.ms:.1f} ms of each step go into reading values out of tensors"
+    basis = say("{ms:.1f} ms of each step go into reading values out of tensors", ms=loss.ms)
     return Finding(
         CODE, "info" if gpu else "warning", "Values are read one by one", "values read every step",
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from monitor.diagnosis.elsewhere import Loss, worst
 from monitor.diagnosis.finding import Finding, gain_from_share
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import span
 from monitor.diagnosis.window import Window
 
@@ -31,9 +32,12 @@ def detect(window: Window) -> Finding | None:
             "logging_share": round(loss.share, 3), "logging_ms_per_step": round(loss.ms, 2),
             "line": loss.source[:120], "function": loss.function, "stacks": loss.samples,
         },
-        f"Log every {_every(loss)} steps, or hand the values to a thread: the loop now waits for each call.",
+        say(
+            "Log every {every} steps, or hand the values to a thread: the loop now waits for each call.",
+            every=_every(loss),
+        ),
         snippet=f"if step % {_every(loss)} == 0:\n    {loss.source.strip()[:200]}",
-        gain=gain_from_share(loss.share, f"{loss.ms:.1f} ms of each step go into logging"),
+        gain=gain_from_share(loss.share, say("{ms:.1f} ms of each step go into logging", ms=loss.ms)),
         ranks=ranks, first_step=first, last_step=last, location=loss.location,
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ import numpy as np
 from monitor.diagnosis.exchange import exchange, redundant, sampled_share
 from monitor.diagnosis.facts import fact, numbers, ranks_where
 from monitor.diagnosis.finding import Finding, Severity, gain_from_share
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import span
 from monitor.diagnosis.window import Rank, Window
 
@@ -46,7 +47,9 @@ def detect(window: Window) -> Finding | None:
         "Accumulate inside no_sync() and exchange with the last micro-batch only. Forward and backward both "
         "belong inside it.",
         snippet=SNIPPET,
-        gain=gain_from_share(share, f"of {rounds:.0f} exchanges per optimizer step one remains"),
+        gain=gain_from_share(
+            share, say("of {rounds:.0f} exchanges per optimizer step one remains", rounds=rounds)
+        ),
         ranks=numbers(ranks), first_step=first, last_step=last, location=ddp.get("location"),
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitor.diagnosis.finding import Finding, Severity
+from monitor.diagnosis.say import say
 from monitor.diagnosis.window import Rank, Window
 
 CODE = "process_died"
@@ -69,7 +70,7 @@ def _name(end: Mapping[str, Any]) -> str:
     try:
         return signal.Signals(int(number)).name if number else ""
     except ValueError:
-        return f"signal {number}"
+        return say("signal {number}", number=number)
 
 
 def _interrupted(end: Mapping[str, Any]) -> bool:
@@ -84,7 +85,7 @@ def _cause(end: Mapping[str, Any]) -> str:
     kind = str(end.get("reason") or "").split(":")[0].strip()
     if kind and kind.replace(".", "").replace("_", "").isalnum():
         return kind
-    return f"exit status {end['code']}" if end.get("code") else "no clean end"
+    return say("exit status {code}", code=end["code"]) if end.get("code") else "no clean end"
 
 
 def _evidence(window: Window, rank: Rank, end: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from monitor.diagnosis.finding import Finding
 from monitor.diagnosis.missing import WAITING, Missing, missing
+from monitor.diagnosis.say import say
 from monitor.diagnosis.window import Window
 
 CODE = "stall"
@@ -67,9 +68,10 @@ def _finding(
         "waits_for_ranks": ", ".join(map(str, stall.get("waits_for") or ())) or None,
     }
     step = stall.get("step")
+    what = absent.text if absent else say("stalled in {phase}", phase=phase)
     return Finding(
         CODE, "critical" if over_at_s is None else "warning", "No progress",
-        f"{absent.text if absent else f'stalled in {phase}'}{'' if step is None else f' (step {step})'}",
+        what if step is None else say("{what} (step {step})", what=what, step=step),
         {key: value for key, value in evidence.items() if value is not None},
         absent.advice if absent else _ADVICE.get(phase, _ELSE),
         ranks=_ranks(absent.ranks if absent else (), stall, alike), first_step=step, last_step=step,

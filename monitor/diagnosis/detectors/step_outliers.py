@@ -9,6 +9,7 @@ import numpy as np
 from monitor.diagnosis.finding import Finding, gain_from_share
 from monitor.diagnosis.machine import crowded
 from monitor.diagnosis.robust import Mask, Values, local_median, median, runs
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import phase_ms, share, span, steady
 from monitor.diagnosis.window import Rank, Window
 from monitor.diagnosis.work import WORKING, sizes, work_ms
@@ -67,7 +68,9 @@ def detect(window: Window) -> Finding | None:
         },
         _advice(one.cause),
         snippet=_COLLECT if collected else "",
-        gain=gain_from_share(one.share, f"{one.share:.0%} of the time went into {what}"),
+        gain=gain_from_share(
+            one.share, say("{share:.0%} of the time went into {what}", share=one.share, what=what)
+        ),
         ranks=tuple(each.rank.rank for each in found), first_step=first_last[0], last_step=first_last[1],
     )  # fmt: skip
 
@@ -86,7 +89,7 @@ def _judge(window: Window, rank: Rank) -> Outliers | None:
     several = SEVERAL <= rows.sum() <= RARE * part.count
     if not (several and scattered and lost >= LOST_SHARE) or crowded(window, rank):
         return None
-    return Outliers(part, rows, excess, lost, f"slow {_phase(part, rows)}")
+    return Outliers(part, rows, excess, lost, say("slow {phase}", phase=_phase(part, rows)))
 
 
 def _outliers(part: Rank) -> tuple[Mask, Values]:
@@ -128,7 +131,8 @@ def _advice(cause: str) -> str:
             "before the loop, collect at a time of your choosing, and keep large histories in arrays "
             "instead of objects."
         )
-    return (
-        f"Look at what happens only in these steps ({cause.removeprefix('slow ')}): a rare branch, a lazy "
-        "initialisation, an allocation, a write that blocks."
+    return say(
+        "Look at what happens only in these steps ({phase}): a rare branch, a lazy initialisation, an "
+        "allocation, a write that blocks.",
+        phase=cause.removeprefix("slow "),
     )

@@ -13,6 +13,7 @@ from monitor.diagnosis.exchange import Exchange, Matrix, exchange
 from monitor.diagnosis.finding import Finding, gain_from_share
 from monitor.diagnosis.machine import crowded
 from monitor.diagnosis.robust import Values, median, quarters
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import phase_ms, span
 from monitor.diagnosis.window import Rank, Window
 from monitor.schema import PHASES
@@ -122,12 +123,14 @@ def _finding(seen: Exchange, late: Late, share: float) -> Finding:
         evidence["batch_ratio"] = round(larger, 2)
     first, last = span(slow[0])
     names = ", ".join(str(rank.rank) for rank in slow[:4])
-    basis = (
-        f"in {evidence['last_in_share_of_steps']:.0%} of the steps all others wait for rank {names}, "
-        f"{evidence['late_by_ms']:.1f} ms of {evidence['step_ms_p50']:.1f}"
-    )
+    basis = say(
+        "in {share:.0%} of the steps all others wait for rank {ranks}, {late_ms:.1f} ms of {step_ms:.1f}",
+        share=evidence["last_in_share_of_steps"], ranks=names,
+        late_ms=evidence["late_by_ms"], step_ms=evidence["step_ms_p50"],
+    )  # fmt: skip
     return Finding(
-        CODE, "warning", TITLE, f"rank {names} is late: {'larger batches' if unequal else phase}", evidence,
+        CODE, "warning", TITLE,
+        say("rank {ranks} is late: {why}", ranks=names, why="larger batches" if unequal else phase), evidence,
         advice, gain=gain_from_share(share, basis), ranks=tuple(rank.rank for rank in slow),
         first_step=first, last_step=last, location=None,
     )  # fmt: skip
@@ -167,7 +170,9 @@ def _wandering(seen: Exchange) -> Finding | None:
         CODE, "warning", TITLE, "batches of unequal size", evidence,
         "It is a different rank each time, the one with the largest batch: put samples of similar length "
         "together and deal them out evenly (bucketing by length), so that all ranks have equally much to do.",
-        gain=gain_from_share(share, f"{share:.0%} of all ranks' time is spent waiting for the largest batch"),
+        gain=gain_from_share(
+            share, say("{share:.0%} of all ranks' time is spent waiting for the largest batch", share=share)
+        ),
         ranks=tuple(rank.rank for rank in seen.ranks), first_step=first, last_step=last,
     )  # fmt: skip
 

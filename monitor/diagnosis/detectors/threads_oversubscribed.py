@@ -5,6 +5,7 @@ from __future__ import annotations
 from monitor.diagnosis.facts import fact, numbers, ranks_where
 from monitor.diagnosis.finding import Finding
 from monitor.diagnosis.machine import ranks_per_host, runq_share, usable_cpus
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import train_loader
 from monitor.diagnosis.window import Rank, Window
 
@@ -41,8 +42,11 @@ def detect(window: Window) -> Finding | None:
             "workers": loader[1].get("num_workers") if loader else 0,
             **({"runq_share": round(waited, 3)} if waited == waited else {}),
         },
-        f"Use {wanted} threads per process: with more of them than CPUs every parallel region waits for the "
-        "thread that has none.",
+        say(
+            "Use {wanted} threads per process: with more of them than CPUs every parallel region waits for "
+            "the thread that has none.",
+            wanted=wanted,
+        ),
         snippet=f"torch.set_num_threads({wanted})",
         ranks=numbers(ranks),
     )  # fmt: skip

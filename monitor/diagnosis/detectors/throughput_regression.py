@@ -10,6 +10,7 @@ from monitor.diagnosis.facts import fact
 from monitor.diagnosis.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.machine import BUSY_RUNQ, values
 from monitor.diagnosis.robust import Values, change_point, mean, median
+from monitor.diagnosis.say import say
 from monitor.diagnosis.steady import cut, share, trained
 from monitor.diagnosis.window import Rank, Window
 from monitor.diagnosis.work import slowest_phase, work_ms
@@ -63,7 +64,10 @@ def detect(window: Window) -> Finding | None:
     began = int(steps[one.row])
     late = np.where(np.arange(one.rank.count) >= one.row, work_ms(one.rank) - one.before_ms, 0.0)
     slowed = share(np.maximum(late, 0.0), one.rank)
-    basis = f"{one.after_ms:.1f} ms a step since step {began}, {one.before_ms:.1f} ms before"
+    basis = say(
+        "{after:.1f} ms a step since step {began}, {before:.1f} ms before",
+        after=one.after_ms, began=began, before=one.before_ms,
+    )  # fmt: skip
     return Finding(
         CODE, severity, "Steps take longer than before", cause,
         {
@@ -106,7 +110,7 @@ def _why(one: Change) -> tuple[str, Severity, str]:
     before, after = cut(one.rank, 0, one.row), cut(one.rank, one.row)
     for key, name in _LARGER:
         if mean(after.column(key)) > LARGER * mean(before.column(key)):
-            return f"larger {name}", "info", "Nothing to do: each step does more."
+            return say("larger {name}", name=name), "info", "Nothing to do: each step does more."
     anomaly = one.rank.facts.get("anomaly_mode")
     if anomaly is True or fact(one.rank, "anomaly_mode").get("on"):
         advice = "Switch it off after debugging: torch.autograd.set_detect_anomaly(False)."
@@ -115,9 +119,12 @@ def _why(one: Change) -> tuple[str, Severity, str]:
         return "noisy neighbour", "info", "Other processes took the CPUs from there on; see noisy_neighbour."
     phase = slowest_phase(before, after)
     return (
-        f"slower {phase}", "warning",
-        f"Look at what changed at that step in {phase}: a debug switch, a growing structure (hidden state "
-        "that is not detached, a list that is walked), a clock that was lowered.",
+        say("slower {phase}", phase=phase), "warning",
+        say(
+            "Look at what changed at that step in {phase}: a debug switch, a growing structure (hidden state "
+            "that is not detached, a list that is walked), a clock that was lowered.",
+            phase=phase,
+        ),
     )  # fmt: skip
 
 

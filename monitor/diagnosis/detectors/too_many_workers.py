@@ -7,6 +7,7 @@ from typing import Any
 from monitor.diagnosis.finding import Finding
 from monitor.diagnosis.machine import BUSY_RUNQ, own_cpu, ranks_per_host, runq_share, usable_cpus, values
 from monitor.diagnosis.robust import mean
+from monitor.diagnosis.say import say
 from monitor.diagnosis.snippet import loader_call
 from monitor.diagnosis.steady import train_loader
 from monitor.diagnosis.window import Rank, Window
@@ -45,7 +46,10 @@ def detect(window: Window) -> Finding | None:
     return Finding(
         CODE, "warning" if fault else "info", "More loader workers than CPUs", "more workers than CPUs",
         _evidence(window, rank, cpus),
-        f"Use {wanted} workers: more than CPUs start slowly, take memory each and fetch nothing faster.",
+        say(
+            "Use {wanted} workers: more than CPUs start slowly, take memory each and fetch nothing faster.",
+            wanted=wanted,
+        ),
         snippet=loader_call(loader[1], num_workers=wanted),
         ranks=tuple(one.rank for one in crowded), location=loader[1].get("location"),
     )  # fmt: skip

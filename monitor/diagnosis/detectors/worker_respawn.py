@@ -6,6 +6,7 @@ import numpy as np
 
 from monitor.diagnosis.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.robust import median
+from monitor.diagnosis.say import say
 from monitor.diagnosis.snippet import loader_call
 from monitor.diagnosis.steady import cycles, epoch_starts, phase_ms, span, steady, step_ms, train_loader
 from monitor.diagnosis.window import Rank, Window
@@ -53,7 +54,7 @@ def detect(window: Window) -> Finding | None:
         snippet=loader_call(loader[1], persistent_workers=True),
         gain=gain_from_share(
             _lost(window, rank, kept_up=True),
-            f"each epoch begins with {median(waits):.0f} ms of waiting for new workers",
+            say("each epoch begins with {wait:.0f} ms of waiting for new workers", wait=median(waits)),
         ),
         ranks=tuple(costly), first_step=first, last_step=last, location=loader[1].get("location"),
     )  # fmt: skip
