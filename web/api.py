@@ -59,18 +59,16 @@ def blueprint(source: Source) -> Blueprint:
 
     @routes.get("/runs/<run>/series")
     def series(run: str) -> Response:
-        stream, keys = _stream(), _keys()
-        first, last = _time("from"), _time("to")
-        points = _whole("points", POINTS, 1, MAX_POINTS)
-        if first is not None and last is not None and first > last:
-            raise BadRequest("from lies after to")
+        stream, keys = stream_of() or "run", _keys()
+        first, last = time_range()
+        points = whole("points", POINTS, 1, MAX_POINTS)
         with source.store(run) as store:
             return reply(store.series(stream, keys, first, last, points))
 
     @routes.get("/runs/<run>/events")
     def events(run: str) -> Response:
-        after = _whole("after", 0, 0, 2**53)
-        limit = _whole("limit", EVENTS, 1, MAX_EVENTS)
+        after = whole("after", 0, 0, 2**53)
+        limit = whole("limit", EVENTS, 1, MAX_EVENTS)
         with source.store(run) as store:
             return reply({"events": store.events(after=after, limit=limit)})
 
@@ -82,9 +80,10 @@ def reply(value: Any, status: int = 200) -> Response:
     return Response(dumps(value), status, mimetype="application/json")
 
 
-def _stream() -> str:
-    stream = request.args.get("stream", "run")
-    if not _STREAM.match(stream):
+def stream_of() -> str | None:
+    """The stream that the request names; None where it names none. Raises BadRequest."""
+    stream = request.args.get("stream")
+    if stream is not None and not _STREAM.match(stream):
         raise BadRequest("stream is a name like run, rank/0, host/NAME")
     return stream
 
@@ -98,7 +97,16 @@ def _keys() -> list[str]:
     return list(dict.fromkeys(keys))
 
 
-def _time(name: str) -> float | None:
+def time_range() -> tuple[float | None, float | None]:
+    """`from` and `to`. Raises BadRequest."""
+    first, last = time_of("from"), time_of("to")
+    if first is not None and last is not None and first > last:
+        raise BadRequest("from lies after to")
+    return first, last
+
+
+def time_of(name: str) -> float | None:
+    """A time that the request names, in seconds since the run began. Raises BadRequest."""
     text = request.args.get(name, "")
     if not text:
         return None
@@ -111,7 +119,8 @@ def _time(name: str) -> float | None:
     return seconds
 
 
-def _whole(name: str, default: int, least: int, most: int) -> int:
+def whole(name: str, default: int, least: int, most: int) -> int:
+    """A whole number that was asked for, `default` where none was. Raises BadRequest."""
     text = request.args.get(name, "")
     if not text:
         return default

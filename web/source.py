@@ -32,6 +32,12 @@ class Pipeline(Protocol):
     def snapshot(self, run: str) -> dict[str, Any] | None:
         """A run's present state; None when there is no such run."""
 
+    def ranks(self, run: str, **asked: Any) -> dict[str, Any] | None:
+        """A run's ranks beside each other; None when there is no such run."""
+
+    def band(self, run: str, **asked: Any) -> dict[str, Any] | None:
+        """A metric's band over a run's ranks; None when there is no such run."""
+
 
 class Source:
     """Reads for pages and scripts.
@@ -73,6 +79,14 @@ class Source:
             return self._pipeline.snapshot(self.folder(run).name)
         except NoSuchRunError:
             return None
+
+    def ranks(self, run: str, **asked: Any) -> dict[str, Any] | None:
+        """A run's ranks beside each other; None when there is no such run. Raises StoreError."""
+        return self._pipeline.ranks(run, **asked) if self.has(run) else None
+
+    def band(self, run: str, **asked: Any) -> dict[str, Any] | None:
+        """A metric's band over a run's ranks; None when there is no such run. Raises StoreError."""
+        return self._pipeline.band(run, **asked) if self.has(run) else None
 
     def report(self, run: str) -> dict[str, Any]:
         """A run's report. Raises NoSuchRunError, StoreError."""

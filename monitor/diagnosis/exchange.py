@@ -74,6 +74,18 @@ def exchange(window: Window) -> Exchange | None:
     return Exchange(cut, comm, np.stack([np.nan_to_num(step_ms(part)) for part in cut]))
 
 
+def last_shares(window: Window) -> dict[int, float]:
+    """Rank -> share of the common steps in which it came last, so that the others waited for it, 0 to 1.
+
+    Empty where nothing is exchanged. Balanced ranks take turns: each has about its fair share.
+    """
+    seen = exchange(window) if len(window.ranks) > 1 else None
+    if seen is None or len(seen.ranks) < 2:
+        return {}
+    last = np.bincount(seen.comm_ms.argmin(axis=0), minlength=len(seen.ranks)) / seen.comm_ms.shape[1]
+    return {rank.rank: round(float(share), 4) for rank, share in zip(seen.ranks, last, strict=True)}
+
+
 def sampled_share(rank: Rank) -> float | None:
     """Exposed communication's share of the step, from torch's own samples on a GPU; None without them."""
     ddp, part = fact(rank, "ddp"), steady(rank)

@@ -8,6 +8,7 @@ import numpy as np
 
 from monitor.batch import Block
 from monitor.live import EVENTS, RANK_ROWS, SAMPLE_ROWS, RunState
+from monitor.live.heat import COLUMNS, KEYS
 from monitor.live.pulse import Pulse
 from monitor.store import Store
 
@@ -50,6 +51,8 @@ def _rows(state: RunState, store: Store, stream: str) -> None:
     keys = store.keys(stream)
     count = STEPS if stream.startswith("rank/") else SAMPLES
     held = store.rows(stream, keys, span["last_row"] - count + 1, span["last_row"])
+    if stream.startswith("rank/") and len(held["row"]) and int(held["row"][0]) > span["first_row"]:
+        _earlier(state, store, stream, float(held["t_s"][0]))
     if stream == "run":
         state.pulse = Pulse(span["last_row"] + 1, span["last_t_s"])
     gaps = np.flatnonzero(np.diff(held["row"]) != 1) + 1
@@ -60,3 +63,15 @@ def _rows(state: RunState, store: Store, stream: str) -> None:
             state.own.append(block.first, block.t_s, block.columns)
         else:
             state.add(block)
+
+
+def _earlier(state: RunState, store: Store, stream: str, until_s: float) -> None:
+    """What a rank did before the rows that are read, in points."""
+    number = stream.partition("/")[2]
+    if not number.isdigit():
+        return
+    told = store.series(stream, KEYS, None, until_s, COLUMNS)
+    columns: dict[str, list[float]] = {"steps": told["rows"]}
+    for key, points in told["series"].items():
+        columns[key] = [value if isinstance(value, float) else float("nan") for value in points["mean"]]
+    state.heat.add(int(number), told["t"], columns)

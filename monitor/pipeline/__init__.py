@@ -12,6 +12,8 @@ from typing import Any
 from monitor.alerts import Alerts
 from monitor.batch import Batch
 from monitor.diagnosis.course import Change
+from monitor.pipeline.answers import Answers
+from monitor.pipeline.ranks import Ranks
 from monitor.pipeline.run import LiveRun
 from monitor.store import FILE_NAME
 
@@ -23,6 +25,9 @@ Alert = Callable[[str, str, Sequence[str], Change], None]
 RUNS = 8
 #: A run that was silent for so long may be closed.
 SILENT_S = 3600.0
+#: Seconds for which an answer about ranks is given again, and for which a run that nobody feeds is kept in
+#: memory after somebody looked at its ranks; of the latter so many.
+ANSWER_S, LOOK_S, LOOKS = 1.0, 30.0, 2
 
 
 class Pipeline:
@@ -54,6 +59,8 @@ class Pipeline:
         self._clock = clock
         self._runs: dict[str, LiveRun] = {}
         self._lock = threading.Lock()
+        self._answers: Answers[Any] = Answers(ANSWER_S, clock)
+        self._looks: Answers[LiveRun] = Answers(LOOK_S, clock, LOOKS)
 
     def take(self, batch: Batch) -> None:
         """Store, diagnose, alert, publish. Raises nothing that the caller could mend.
@@ -95,6 +102,35 @@ class Pipeline:
         if not (self._run_dir / run / FILE_NAME).exists():
             return None
         return LiveRun.reopened(run, self._run_dir / run).snapshot()
+
+    def ranks(self, run: str, **asked: Any) -> dict[str, Any] | None:
+        """A run's ranks beside each other, see `Ranks.table` for what may be asked; None without such a run.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return self._answered(run, lambda ranks: ranks.table(**asked), "ranks", *_hashable(asked))
+
+    def band(self, run: str, **asked: Any) -> dict[str, Any] | None:
+        """A metric's band over a run's ranks, see `Ranks.band`; None where there is no such run.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return self._answered(run, lambda ranks: ranks.band(**asked), "band", *_hashable(asked))
+
+    def _answered(self, run: str, make: Callable[[Ranks], Any], *question: Any) -> dict[str, Any] | None:
+        with self._lock:
+            live = self._runs.get(run)
+        if live is None and not (self._run_dir / run / FILE_NAME).exists():
+            return None
+
+        def look() -> Any:
+            seen = live or self._looks.get(run, lambda: LiveRun.reopened(run, self._run_dir / run))
+            with seen.lock:
+                return make(self._answers.get((run, seen), seen.ranks))
+
+        return self._answers.get((run, live is None, *question), look)  # type: ignore[no-any-return]
 
     def tick(self) -> None:
         """Publish runs that went silent since their last batch. Call it every few seconds."""
@@ -141,3 +177,7 @@ class Pipeline:
         for run in sorted(idle, key=lambda run: run.touched_s)[: max(len(self._runs) + 1 - RUNS, 0)]:
             del self._runs[run.name]
             run.close()
+
+
+def _hashable(asked: dict[str, Any]) -> list[Any]:
+    return [tuple(value) if isinstance(value, list) else value for value in asked.values()]

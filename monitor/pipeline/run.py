@@ -19,6 +19,7 @@ from monitor.diagnosis.verdict import verdict
 from monitor.live import PASSING, RunState
 from monitor.live.restore import restore
 from monitor.pipeline import view
+from monitor.pipeline.ranks import Ranks
 from monitor.report import OVER, outcome
 from monitor.report.contract import finding_form, plain, record_of
 from monitor.store import FILE_NAME, DiskFullError, Store, StoreError
@@ -138,6 +139,10 @@ class LiveRun:
     def snapshot(self) -> dict[str, Any]:
         """The run's state, with the newest rows, for somebody who just came."""
         return self._described(view.newest_rows(self.state))
+
+    def ranks(self) -> Ranks:
+        """The run's ranks as they are now; good while the lock is held."""
+        return Ranks.of(self.state, self._course.standing)
 
     def last_seq(self, host: str) -> int:
         """Number of the last batch of this host in the store. Raises StoreError."""

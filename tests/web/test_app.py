@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import queue
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import flask
@@ -83,3 +85,10 @@ def test_the_doors_are_found_on_the_app(hub: Hub):
     assert doors_of(hub.app) is hub.doors
     with pytest.raises(KeyError):
         doors_of(flask.Flask("other"))
+
+
+def test_every_route_is_documented(hub: Hub):
+    """docs/api.md lists each of them."""
+    page = (Path(__file__).parents[2] / "docs/api.md").read_text()
+    told = set(re.findall(r"^\| `(/[^` ]*)` \|", page, re.MULTILINE))
+    assert {re.sub(r"<\w+:", "<", rule.rule) for rule in hub.app.url_map.iter_rules()} - told == set()
