@@ -11,6 +11,7 @@ import numpy as np
 from monitor.diagnosis.finding import Finding, gain_from_share
 from monitor.diagnosis.machine import own_cpu, runq_share, usable_cpus
 from monitor.diagnosis.robust import median, quantile, total
+from monitor.diagnosis.say import say
 from monitor.diagnosis.snippet import loader_call
 from monitor.diagnosis.steady import MIN_STEPS, WARMUP_STEPS, cut, epoch_starts, phase_ms, share, span, steady
 from monitor.diagnosis.waiting import HANDOVER_MS, Waits, rhythm, waits
@@ -84,13 +85,17 @@ def _promised(one: Waits, cause: Cause) -> float:
 
 def _basis(one: Waits, cause: Cause) -> str:
     whole, waited = float(np.mean(one.wait_ms + one.other_ms)), float(np.mean(one.wait_ms))
-    spent = f"of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; "
     if _promised(one, cause) < one.saved_share():
-        return (
-            spent
-            + f"computing it takes these CPUs {cause.best_ms:.1f} ms a step with {cause.workers} workers"
-        )
-    return spent + "with batches ready in time their hand-over remains"
+        return say(
+            "of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; computing it takes "
+            "these CPUs {best:.1f} ms a step with {workers} workers",
+            whole=whole, waited=waited, best=cause.best_ms, workers=cause.workers,
+        )  # fmt: skip
+    return say(
+        "of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; with batches ready in "
+        "time their hand-over remains",
+        whole=whole, waited=waited,
+    )  # fmt: skip
 
 
 def _starves(one: Waits) -> bool:
@@ -157,12 +162,18 @@ def _cause(window: Window, one: Waits) -> Cause:
     if busy >= WORKER_BUSY and cpus is not None and one.workers + 1 >= cpus:
         return Cause(
             "CPU-bound transform",
-            f"All {one.workers} workers compute without pause and no CPU is left for more: make samples "
-            "cheaper (decode once and keep the result, work on whole batches), or use more CPUs.",
+            say(
+                "All {workers} workers compute without pause and no CPU is left for more: make samples "
+                "cheaper (decode once and keep the result, work on whole batches), or use more CPUs.",
+                workers=one.workers,
+            ),
         )
     wanted = _wanted(one, one.workers * float(np.mean(one.wait_ms + one.other_ms)), cpus, busy >= WORKER_BUSY)
     if wanted > one.workers:
-        advice = f"{one.workers} workers cannot keep up: use {wanted}, or make samples cheaper."
+        advice = say(
+            "{workers} workers cannot keep up: use {wanted}, or make samples cheaper.",
+            workers=one.workers, wanted=wanted,
+        )  # fmt: skip
         return Cause("too few workers", advice, wanted)
     return Cause(
         "storage",
@@ -175,14 +186,17 @@ def _without_workers(one: Waits, cpus: float | None) -> Cause:
     name, computes, batch_ms = "num_workers=0", _main_cpu_share(one), float(np.mean(one.wait_ms))
     if computes is None or computes < CPU_BOUND:
         wanted = _wanted(one, batch_ms, cpus, computes=False)
-        return Cause(
-            name, f"Batches are read in the training loop itself: let {_workers(wanted)} read ahead.", wanted
+        advice = say(
+            "Batches are read in the training loop itself: let {workers} read ahead.",
+            workers=_workers(wanted),
         )
+        return Cause(name, advice, wanted)
     limits = _computing_ms(one, cpus)
     wanted = next(n for n, ms in limits.items() if ms <= min(limits.values()) * ENOUGH)
-    advice = (
-        f"Batches are computed in the training loop itself: let {_workers(wanted)} do it meanwhile, and "
-        "where CPUs are few make samples cheaper too (transform once and keep the result)."
+    advice = say(
+        "Batches are computed in the training loop itself: let {workers} do it meanwhile, and "
+        "where CPUs are few make samples cheaper too (transform once and keep the result).",
+        workers=_workers(wanted),
     )
     return Cause(name, advice, wanted, limits[wanted])
 
@@ -196,7 +210,7 @@ def _computing_ms(one: Waits, cpus: float | None) -> dict[int, float]:
 
 
 def _workers(number: int) -> str:
-    return "one worker" if number == 1 else f"{number} workers"
+    return "one worker" if number == 1 else say("{number} workers", number=number)
 
 
 def _main_cpu_share(one: Waits) -> float | None:
