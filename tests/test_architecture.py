@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "alerts": "diagnosis",
     "live": "schema batch store diagnosis",
     "report": "schema store diagnosis",
+    "exports": "schema store report",
     "runs": "schema store report state",
     "compare": "schema store report runs",
     "pipeline": "schema batch store diagnosis alerts live report runs",
@@ -34,7 +35,7 @@ MAY_IMPORT = {
     "_version": "",
     "monitor": "_version options session",
     "startup": "monitor probe session",
-    "web": "_version schema batch store diagnosis pipeline report runs state",
+    "web": "_version schema batch store diagnosis pipeline report runs exports state",
     "cli": "*",
     "__main__": "cli",
 }
@@ -42,7 +43,8 @@ MAY_IMPORT = {
 #: Library -> the one room (or the files of it) that knows it.
 FOREIGN = {
     "torch": "monitor.probe",
-    "pynvml": "monitor.agent.gpu",
+    "pynvml": "monitor.agent.gpu.nvidia",
+    "amdsmi": "monitor.agent.gpu.amd",
     "psutil": "monitor.agent.host monitor.agent.stacks",
     "socketio": "monitor.agent.uplink monitor.web.ingest monitor.web.live",
     "flask_socketio": "monitor.web.ingest monitor.web.live monitor.web.app",
@@ -53,7 +55,9 @@ FOREIGN = {
     "wsproto": "monitor.web",
     "sqlite3": "monitor.store",
     "apprise": "monitor.alerts",
-    "numpy": "monitor.store monitor.diagnosis monitor.live monitor.pipeline monitor.report monitor.compare",
+    "numpy": "monitor.store monitor.diagnosis monitor.live monitor.pipeline monitor.report monitor.compare "
+    "monitor.exports",
+    "pyarrow": "monitor.exports.as_parquet",
     "lightning": "monitor.probe.adapters",
     "pytorch_lightning": "monitor.probe.adapters",
     "transformers": "monitor.probe.adapters",

@@ -138,8 +138,15 @@ def test_the_three_versions_agree():
 
 
 def test_every_import_is_a_declared_dependency():
-    """Whatever library the sources import is a dependency, a part of one, an adapter's framework or torch."""
-    declared = {re.split(r"[^\w-]", d)[0].lower() for d in project()["project"]["dependencies"]}
+    """Whatever library the sources import is a dependency, one of an optional extra, a part of one, an
+    adapter's framework or torch.
+    """
+    extras = project()["project"]["optional-dependencies"]
+    wanted = [
+        *project()["project"]["dependencies"],
+        *(d for name in extras if name != "test" for d in extras[name]),
+    ]
+    declared = {re.split(r"[^\w-]", d)[0].lower() for d in wanted}
     owners = packages_distributions()
     outside = [module for module in modules().values() if not within(module.name, "monitor.probe.adapters")]
     names = {name.split(".")[0] for module in outside for name in imports(module)}
@@ -151,7 +158,10 @@ def test_every_import_is_a_declared_dependency():
 def test_every_dependency_has_its_reason():
     """CONTRIBUTING.md says why each dependency is there and why its lower bound is what it is."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    bounds = [re.match(r"([\w-]+)>=([\d.]+)", line) for line in project()["project"]["dependencies"]]
+    extras = project()["project"]["optional-dependencies"]
+    ours = [d for name in extras if name not in ("test", "frameworks", "torch") for d in extras[name]]
+    wanted = [*project()["project"]["dependencies"], *ours]
+    bounds = [re.match(r"([\w-]+)>=([\d.]+)", line) for line in wanted]
     assert all(bounds), "every dependency has a lower bound"
     assert [b[0] for b in bounds if b and f"| `{b[1]}` | {b[2]} |" not in text] == []
 

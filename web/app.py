@@ -16,7 +16,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from monitor.runs import NoSuchRunError
 from monitor.store import StoreError
 
-from . import api, assets, metrics, pages, ranks
+from . import api, assets, exports, metrics, pages, ranks
 from .auth import Access, Refusals, Tokens, host_name, origin_name
 from .guard import MAX_BODY, Guard, HostGuard
 from .ingest import Ingest
@@ -95,6 +95,7 @@ def create_app(
     sockets = open_sockets(app, (live, ingest), access.allows_origin)
     app.register_blueprint(pages.blueprint(access, refusals, version))
     app.register_blueprint(api.blueprint(source))
+    app.register_blueprint(exports.blueprint(source))
     app.register_blueprint(ranks.blueprint(source))
     app.register_blueprint(metrics.blueprint(source, live, ingest))
     app.register_error_handler(Exception, _failed)

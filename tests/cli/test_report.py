@@ -51,3 +51,35 @@ def test_mistakes(kept: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
     (kept / RUN / "store.sqlite").write_text("no database " * 999)
     assert main(["report", RUN]) == 2
     assert "not a torchvitals run store" in capsys.readouterr().err
+
+
+def test_files(kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Several files at once, nothing printed; a file is only written whole or refused."""
+    names = {"html": "<!doctype html>", "csv": "step,t_s", "perfetto": '{"displayTimeUnit"'}
+    words = [word for name in names for word in (f"--{name}", str(tmp_path / name))]
+    assert main(["report", RUN, *words]) == 0
+    assert {name: (tmp_path / name).read_text().startswith(head) for name, head in names.items()} == {
+        "html": True,
+        "csv": True,
+        "perfetto": True,
+    }
+    assert capsys.readouterr().out == ""
+
+
+def test_a_part_on_the_standard_output(kept: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """`torchvitals report latest --csv - --stream … --from … --to … | …`."""
+    assert main(["report", RUN, "--csv", "-", "--stream", "rank/0", "--from", "0.03", "--to", "0.07"]) == 0
+    lines = capfdbinary.readouterr().out.splitlines()
+    assert [line.split(b",")[0] for line in lines] == [b"step", b"1", b"2"]
+
+
+def test_mistakes_about_files(kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A stream that is not there, a folder that is not there: one line, status 2, and no empty file."""
+    for words, says in (
+        (["--csv", str(tmp_path / "a"), "--stream", "rank/5"], "rank/0"),
+        (["--html", str(tmp_path / "no" / "b")], "give another file to --html"),
+    ):
+        assert main(["report", RUN, *words]) == 2
+        error = capsys.readouterr().err
+        assert (says in error, error.count("\n")) == (True, 1)
+    assert not (tmp_path / "a").exists()
