@@ -20,7 +20,7 @@ export function evidence(key, value) {
   if (/(^|_)share(_|$)/.test(key)) return { label: words(key), value: `${percent(value)}\u202f%` };
   const [, name, unit, which = ""] = key.match(WITH_UNIT) ?? [];
   if (unit === undefined) return { label: words(key), value: number(value) };
-  return { label: words(name + which), value: withUnit(value, UNITS[unit]) };
+  return { label: [words(name), words(which)].filter(Boolean).join(" "), value: withUnit(value, UNITS[unit]) };
 }
 
 function words(key) {

@@ -107,7 +107,7 @@ def _recording(window: Window) -> str | None:
     if window.events_of("stall") or not broken:
         return None
     ranks = ", ".join(sorted({str(event.get("rank", 0)) for event in broken}))
-    return f"recording broke off on rank {ranks}"
+    return say("recording broke off on rank {ranks}", ranks=ranks)
 
 
 def _other_stacks(window: Window) -> str | None:

@@ -1,0 +1,181 @@
+"""Whatever the hub says of a run can be read in Chinese: nothing is said that the page's catalogue lacks.
+
+A text without parameters is its own template; one with parameters goes through `say`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from sources import ROOT, Module, modules
+
+from monitor.diagnosis.verdict import TEXTS
+from monitor.schema import METRICS, PHASES
+
+#: What the hub says, and what the page says too (both are asked).
+CATALOGUE = "zh-findings.js"
+ENTRY = re.compile(r'^  ("(?:[^"\\]|\\.)*"): ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
+
+#: Code and names, not sentences.
+CODE = re.compile(r"\n|^#|^[\w.]+\(.*\)|^with torch|^DataLoader|^group |^rank \d|^reduce $|^data dependent$")
+#: Calls that hold no sentences.
+SILENT = {"re.compile", "frozenset", "loader_call"}
+#: As in static/evidence.js.
+WITH_UNIT = re.compile(r"^(.+?)_(per_s|ms|mb|pct|percent|mhz|cores|us|s|w|c)(_p\d+|_min|_max|_mean)?$")
+
+
+@cache
+def catalogue(name: str = "zh-*.js") -> dict[str, str]:
+    text = "".join(path.read_text() for path in sorted((ROOT / "static").glob(name)))
+    return {json.loads(english): json.loads(chinese) for english, chinese in ENTRY.findall(text)}
+
+
+@cache
+def speaking() -> tuple[Module, ...]:
+    """Modules whose strings reach a page."""
+    silent = {"say", "verdict", "window", "snippet", "names", "elsewhere", "steady"}
+    found = [one for one in modules().values() if one.room == "diagnosis"]
+    return tuple(one for one in found if one.name.rpartition(".")[2] not in silent)
+
+
+def sentences(module: Module) -> Iterator[tuple[ast.AST, str]]:
+    """String constants and f-strings that may be read by a person: (node, text or template)."""
+    silent = set(docstrings(module.tree))
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.keyword) and node.arg == "snippet":
+            silent.update(map(id, ast.walk(node.value)))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in SILENT:
+            silent.update(map(id, ast.walk(node)))
+        if isinstance(node, ast.JoinedStr):
+            silent.update(id(part) for part in ast.walk(node) if part is not node)
+    for node in ast.walk(module.tree):
+        if id(node) in silent:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield node, "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node, node.value
+
+
+def docstrings(tree: ast.Module) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield id(node.value)
+
+
+def is_sentence(text: str) -> bool:
+    return bool(re.search(r"[A-Za-z]{2}", text) and " " in text.strip() and not CODE.search(text))
+
+
+def said_templates() -> Iterator[tuple[str, ast.expr]]:
+    """What is handed to `say`: (place, first argument)."""
+    for module in speaking():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "say":
+                yield f"{module.path.name}:{node.lineno}", node.args[0]
+
+
+def short_causes() -> Iterator[str]:
+    """Titles and causes of one plain word; `num_workers=0` is code and stays as it is."""
+    for module in speaking():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Finding", "Cause"):
+                first = 2 if ast.unparse(node.func) == "Finding" else 0
+                for argument in node.args[first : first + 2]:
+                    if isinstance(argument, ast.Constant) and str(argument.value).isalpha():
+                        yield argument.value
+
+
+def labels() -> Iterator[str]:
+    """Names of evidence, as the page shows them."""
+    for module in speaking():
+        for node in evidence_of(module.tree):
+            for key in keys_of(node):
+                match = None if re.search(r"(^|_)share(_|$)", key) else WITH_UNIT.match(key)
+                yield (match[1] if match else key).replace("_", " ")
+
+
+def evidence_of(tree: ast.Module) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding" and len(node.args) > 4:
+            yield node.args[4]
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(ast.unparse(target).split("[")[0] in ("evidence", "known") for target in targets):
+                yield node
+        if isinstance(node, ast.FunctionDef) and node.name == "_evidence":
+            yield from (part for part in ast.walk(node) if isinstance(part, ast.Return))
+
+
+def keys_of(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Dict):
+            yield from (key.value for key in part.keys if isinstance(key, ast.Constant))
+        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant) and is_evidence(part):
+            yield str(part.slice.value)
+
+
+def is_evidence(part: ast.Subscript) -> bool:
+    return ast.unparse(part.value) == "evidence"
+
+
+@cache
+def wanted() -> frozenset[str]:
+    texts = (
+        {text for _, text in TEXTS.values()}
+        | set(PHASES)
+        | {metric.title for metric in METRICS if metric.panel}
+    )
+    texts |= {first.value for _, first in said_templates() if isinstance(first, ast.Constant)}
+    texts |= set(short_causes()) | set(labels())
+    for module in speaking():
+        texts |= {t for node, t in sentences(module) if isinstance(node, ast.Constant) and is_sentence(t)}
+    return frozenset(texts)
+
+
+def test_everything_said_is_translated():
+    """Verdicts, titles, causes, advice, reasons, names of evidence, phases and metrics."""
+    assert sorted(wanted() - set(catalogue())) == []
+
+
+def test_nothing_is_translated_in_vain():
+    """What is no longer said leaves the catalogue."""
+    constants = {t for module in speaking() for _, t in sentences(module)}
+    assert sorted(set(catalogue(CATALOGUE)) - wanted() - constants) == []
+
+
+def test_templates_are_literals():
+    """`say` takes one literal: what is put together cannot be looked up."""
+    wrong = [place for place, first in said_templates() if not isinstance(first, ast.Constant)]
+    assert wrong == []
+
+
+def test_no_sentence_is_put_together_by_hand():
+    """A sentence with parameters goes through `say`; an f-string would reach the page in English only."""
+    wrong = [
+        f"{module.path.name}:{node.lineno} {text!r}"
+        for module in speaking()
+        for node, text in sentences(module)
+        if isinstance(node, ast.JoinedStr) and is_sentence(text)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("text", ["Training waits for data", "of {whole:.1f} ms"])
+def test_sentences_are_told_from_code(text: str):
+    """The rule above sees sentences, and takes no code for one."""
+    assert is_sentence(text)
+    for code in ("DataLoader(x, num_workers=2)", "if step % 2 == 0:\n    save()", "num_workers=0", ", "):
+        assert not is_sentence(code)
+
+
+def test_a_translation_keeps_the_parameters():
+    """Each has exactly the fields of its template; which format they have is the template's business."""
+    for english, chinese in catalogue(CATALOGUE).items():
+        fields = set(re.findall(r"\{(\w+)", english))
+        assert set(re.findall(r"\{(\w+)\}", chinese)) == fields, english
