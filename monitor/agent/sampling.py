@@ -12,7 +12,7 @@ from typing import Any
 
 from monitor.agent import proc
 from monitor.agent.follow import Followed
-from monitor.agent.gpu import GpuSampler, visible_of
+from monitor.agent.gpu import GpuSampler, Wanted, wanted
 from monitor.agent.host import HostSampler
 
 #: Rows and events kept for the loop at most, should it be busy for long.
@@ -43,7 +43,7 @@ class Sampling:
         self._gpu = GpuSampler()
         self._tapes: list[Followed] = []
         self._environments: dict[int, dict[str, str] | None] = {}
-        self._visible: list[str | None] = []
+        self._wanted: list[Wanted] = []
         self._samples: deque[Sample] = deque(maxlen=KEPT)
         self._events: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self._commands: deque[tuple[bool, Followed]] = deque()
@@ -77,7 +77,7 @@ class Sampling:
         return self._host.oom_killed_lately()
 
     def facts(self) -> dict[str, Any]:
-        """What is known of the host: see HostSampler.facts; `gpus`: index, uuid, name."""
+        """What is known of the host: see HostSampler.facts; `gpus`: see GpuSampler.facts."""
         return {**self._host.facts(), "gpus": self._gpu.facts()}
 
     def take(self) -> tuple[list[Sample], list[dict[str, Any]]]:
@@ -105,8 +105,8 @@ class Sampling:
             row = self._host.process(tape.rank)
             if row is not None:
                 self._samples.append(Sample(f"proc/{tape.rank}", time.perf_counter_ns(), row))
-        for index, row in self._gpu.sample().items():
-            self._samples.append(Sample(f"gpu/{self._name}/{index}", time.perf_counter_ns(), row))
+        for gpu, row in self._gpu.sample(self._ours()).items():
+            self._samples.append(Sample(f"gpu/{self._name}/{gpu}", time.perf_counter_ns(), row))
         self._events.extend(self._gpu.events())
 
     def _obey(self) -> None:
@@ -121,10 +121,15 @@ class Sampling:
                 self._environments.pop(tape.pid, None)
                 if all(each.rank != tape.rank for each in self._tapes):
                     self._host.forget(tape.rank)
-        visible = [visible_of(tape.facts, self._environments[tape.pid]) for tape in self._tapes]
-        if visible and visible != self._visible:
-            self._visible = visible
-            self._gpu.choose(visible)
+        asked = [wanted(tape.facts, self._environments[tape.pid]) for tape in self._tapes]
+        if asked and asked != self._wanted:
+            self._wanted = asked
+            self._gpu.choose(asked)
+
+    def _ours(self) -> set[int]:
+        """Pids of the ranks and of what they started."""
+        children = (pid for tape in self._tapes for pid, _ in self._host.children_of(tape.rank))
+        return {*(tape.pid for tape in self._tapes), *children}
 
 
 def _emptied(queue: deque[Any]) -> list[Any]:

@@ -95,7 +95,7 @@ def test_a_sample_that_breaks_is_told_and_the_next_one_taken(
 def test_a_sample_that_hangs_keeps_nobody(sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver that does not answer holds up neither the loop's `take` nor its end."""
     hang = threading.Event()
-    monkeypatch.setattr(sampling._gpu, "sample", lambda: hang.wait(30) and {})
+    monkeypatch.setattr(sampling._gpu, "sample", lambda ours: hang.wait(30) and {})
     sampling.start()
     gather(sampling, lambda samples: bool(samples))
     began = time.monotonic()
@@ -116,4 +116,22 @@ def test_devices_follow_what_the_ranks_can_see(
     tape.facts["env"] = {"cuda_visible_devices": "3"}
     sampling._obey()
     sampling._obey()
-    assert chosen[1:] == [["3"]]
+    tape.facts["cuda"] = {"uuid": "GPU-7"}
+    sampling._obey()
+    assert [[(rank.uuids, rank.visible) for rank in ranks] for ranks in chosen[1:]] == [
+        [((), "3")],
+        [(("GPU-7",), "3")],
+    ]
+
+
+def test_a_device_is_told_whose_processes_are_ours(
+    sampling: Sampling, tape: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rank and what it started; rows come under the device's name."""
+    monkeypatch.setattr(sampling._host, "children_of", lambda rank: [(7, 1)])
+    monkeypatch.setattr(sampling._gpu, "sample", lambda ours: {"0.1": {"gpu_util": float(len(ours))}})
+    sampling.watch(tape)
+    sampling._sample()
+    found = {sample.stream: sample.values for sample in sampling.take()[0]}
+    assert sampling._ours() == {tape.pid, 7}
+    assert found["gpu/here/0.1"] == {"gpu_util": 2}
