@@ -28,7 +28,8 @@ FULL_CPU, OTHERS_CPU = 0.9, 0.25
 #: What a busy neighbour on the same core or cache takes of a CPU's speed at most (own: 0.4 to 0.5 was seen
 #: on two hyperthreads of one core).
 SIBLING = 0.5
-#: Even the busiest machine is taken to have left a run this much less than all of its time.
+#: A run that may have lost this share of its time says nothing of its speed; more is not told apart (own:
+#: of one and the same script's runs, those beyond differed by up to 12 times).
 MOST_LOST = 0.9
 
 _COLUMNS = ("step_ms", "loss", "samples", "tokens", *(f"{phase}_ms" for phase in PHASES))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from monitor.compare.side import Side
+from monitor.compare.side import MOST_LOST, Side
 from monitor.compare.statistics import Ratio, mean_of, ratio_of
 
 #: Relative standard deviation between runs of one and the same thing that no run shows by itself: memory
@@ -40,6 +40,8 @@ def speed(before: Side, after: Side) -> dict[str, Any]:
         inflated = -math.log(1 - before.lost_share), -math.log(1 - after.lost_share)
         spread = math.hypot(_repeat(before), _repeat(after))
         ratio = ratio_of(means[0], means[1], spread, inflated)
+        if max(before.lost_share, after.lost_share) >= MOST_LOST:
+            ratio = Ratio(ratio.value, None, None)
     scale = work[1] / work[0]
     known = means[0] is not None and means[1] is not None
     return {
