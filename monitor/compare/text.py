@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from monitor.compare.side import MOST_LOST
 from monitor.report.text import number
 
 #: Differences shown; the JSON has all.
@@ -67,7 +68,8 @@ def _speed(speed: Found) -> list[str]:
     before, after = number(speed["baseline_per_s"]), number(speed["candidate_per_s"])
     text = f"speed: {before} → {after} {speed['unit']}/s, {ratio:.2f} times"
     if speed["low"] is None:
-        return [f"{text} (too few steps that tell something for an interval)"]
+        busy = max(speed["lost_share"]) >= MOST_LOST
+        return [f"{text} ({'the machine was too busy' if busy else 'too few steps'} for an interval)"]
     text += f" (95 % interval {speed['low']:.2f} to {speed['high']:.2f})"
     word = {"no difference": "no difference that can be told from chance"}.get(
         speed["verdict"], speed["verdict"]
@@ -76,17 +78,10 @@ def _speed(speed: Found) -> list[str]:
 
 
 def _busy(speed: Found) -> list[str]:
-    names = ("baseline", "candidate")
-    lost = [
-        f"{share:.0%} of the {name}'s"
-        for name, share in zip(names, speed["lost_share"], strict=True)
-        if share >= BUSY
-    ]
-    return (
-        [f"  other processes may have cost {' and '.join(lost)} time; the interval allows for it"]
-        if lost
-        else []
-    )
+    shares = dict(zip(("baseline", "candidate"), speed["lost_share"], strict=True))
+    lost = [f"{share:.0%} of the {name}'s" for name, share in shares.items() if share >= BUSY]
+    allowed = "" if speed["low"] is None else "; the interval allows for it"
+    return [f"  other processes may have cost {' and '.join(lost)} time{allowed}"] if lost else []
 
 
 def _memory(memory: Found) -> list[str]:

@@ -78,6 +78,16 @@ def test_a_busy_machine_widens_the_interval(tmp_path: Path) -> None:
     assert noisy["lost_share"][1] > 0.3
 
 
+def test_a_machine_too_busy_to_tell(tmp_path: Path) -> None:
+    """A run that hardly got a CPU says nothing, however many steps it took."""
+    crowd = [
+        ("proc/0", {"runq_share": 0.95, "main_cpu": 0.02, "workers_cpu": 0.0}),
+        ("host/box", {"cpu_used": 2.0, "cpu_usable": 2.0}),
+    ]
+    found = compared(tmp_path, {"step_ms": steps(ms=10)}, {"step_ms": steps(ms=50), "sampled": crowd})
+    assert (found["low"], found["high"], found["verdict"]) == (None, None, "unknown")
+
+
 def test_too_few_steps(tmp_path: Path) -> None:
     """A mean without an interval, and no judgement."""
     found = compared(tmp_path, {"step_ms": steps(12)}, {"step_ms": steps(12, 25.0)})
