@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "_version": "",
     "monitor": "_version options session",
     "startup": "monitor probe session",
-    "web": "_version schema batch store diagnosis pipeline report runs exports state",
+    "web": "_version schema batch store diagnosis pipeline report runs compare exports passes state",
     "cli": "*",
     "__main__": "cli",
 }

@@ -2,7 +2,7 @@
 
 | path | answer |
 | --- | --- |
-| `api/runs` | `{"runs": […]}`, newest first |
+| `api/runs` | `{"runs": […], "trash": […]}`, newest first; trash: deleted runs that can be brought back |
 | `api/runs/RUN` | the run's present state, with `meta` (the schema is in it) and `facts` |
 | `api/runs/RUN/report` | the report of the contract |
 | `api/runs/RUN/series?stream=&keys=a,b&from=&to=&points=` | min, max, mean of each key, at most `points` |
@@ -43,7 +43,7 @@ def blueprint(source: Source) -> Blueprint:
 
     @routes.get("/runs")
     def runs() -> Response:
-        return reply({"runs": source.runs()})
+        return reply({"runs": source.runs(), "trash": source.trash()})
 
     @routes.get("/runs/<run>")
     def run(run: str) -> Response:

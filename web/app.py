@@ -16,7 +16,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from monitor.runs import NoSuchRunError
 from monitor.store import StoreError
 
-from . import api, assets, exports, metrics, pages, ranks
+from . import actions, api, assets, compare, exports, metrics, pages, ranks
 from .auth import Access, Refusals, Tokens, host_name, origin_name
 from .guard import MAX_BODY, Guard, HostGuard
 from .ingest import Ingest
@@ -96,6 +96,8 @@ def create_app(
     app.register_blueprint(pages.blueprint(access, refusals, version))
     app.register_blueprint(api.blueprint(source))
     app.register_blueprint(exports.blueprint(source))
+    app.register_blueprint(actions.blueprint(source))
+    app.register_blueprint(compare.blueprint(source))
     app.register_blueprint(ranks.blueprint(source))
     app.register_blueprint(metrics.blueprint(source, live, ingest))
     app.register_error_handler(Exception, _failed)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from monitor import report, runs
 from monitor.batch import Batch
-from monitor.runs import NoSuchRunError
+from monitor.runs import NoSuchRunError, trash
 from monitor.store import FILE_NAME, Store
 
 
@@ -31,6 +31,9 @@ class Pipeline(Protocol):
 
     def snapshot(self, run: str) -> dict[str, Any] | None:
         """A run's present state; None when there is no such run."""
+
+    def forget(self, run: str) -> None:
+        """Close a run's store, and keep nothing of it in memory."""
 
     def ranks(self, run: str, **asked: Any) -> dict[str, Any] | None:
         """A run's ranks beside each other; None when there is no such run."""
@@ -49,6 +52,11 @@ class Source:
 
     def __init__(self, pipeline: Pipeline, run_dir: Path) -> None:
         self._pipeline, self._run_dir = pipeline, run_dir
+
+    @property
+    def run_dir(self) -> Path:
+        """The folder that keeps the runs."""
+        return self._run_dir
 
     def folder(self, run: str) -> Path:
         """The folder of `run`. Raises NoSuchRunError."""
@@ -72,6 +80,15 @@ class Source:
     def runs(self) -> list[dict[str, Any]]:
         """The list of runs, newest first."""
         return runs.summaries(self._run_dir)
+
+    def trash(self) -> list[dict[str, Any]]:
+        """Deleted runs that can be brought back. Those whose time is over are removed."""
+        trash.empty(self._run_dir)
+        return trash.deleted(self._run_dir)
+
+    def forget(self, run: str) -> None:
+        """Close a run that is over, so that its folder can be moved."""
+        self._pipeline.forget(run)
 
     def snapshot(self, run: str) -> dict[str, Any] | None:
         """A run's present state, as an update; None when there is no such run."""

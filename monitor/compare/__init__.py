@@ -7,6 +7,7 @@ from chance (`statistics`), `promises` which predictions came true, `align` make
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from monitor.compare.settings import code
 from monitor.compare.side import Side, read
 from monitor.compare.speed import speed
 from monitor.compare.text import lines
+from monitor.runs import stamp
 from monitor.schema import PHASES
 
-__all__ = ["KEPT", "Side", "compare", "lines", "pair", "read", "side_by_side", "speed"]
+__all__ = ["KEPT", "Side", "compare", "distance", "lines", "pair", "read", "side_by_side", "speed"]
 
+#: Steps of each run that its distance to a baseline is taken from, the newest.
+DISTANCE_STEPS = 20_000
 #: Version of the comparison's form.
 SCHEMA = 1
 
@@ -28,6 +32,17 @@ SCHEMA = 1
 def compare(baseline: Path, candidate: Path) -> dict[str, Any]:
     """Compare two runs, each given by its folder; see `pair`. Raises StoreError."""
     return pair(read(baseline), read(candidate))
+
+
+def distance(baseline: Path, run: Path) -> dict[str, Any]:
+    """How fast `run`, which may go on, is against its baseline; see `speed`. Raises StoreError."""
+    return speed(_lately(baseline, stamp(baseline)), _lately(run, stamp(run)))
+
+
+@lru_cache(4)
+def _lately(folder: Path, _stamp: object) -> Side:
+    """The newest steps of a run, as long as its store is the same: pages ask every few seconds."""
+    return read(folder, DISTANCE_STEPS)
 
 
 def side_by_side(folders: Sequence[Path], align: str = "step") -> dict[str, Any]:

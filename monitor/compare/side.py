@@ -74,14 +74,14 @@ class Side:
         return {key: self.report[key] for key in keys}
 
 
-def read(folder: Path) -> Side:
-    """Read the run kept in `folder`. Raises StoreError."""
+def read(folder: Path, most: int = STEPS_READ) -> Side:
+    """Read the run kept in `folder`, its newest `most` steps. Raises StoreError."""
     with Store(folder / FILE_NAME) as store:
         told = report.build(store)
         facts, meta, streams = store.facts(), store.meta(), store.streams()
         span = store.span(RANK) if streams.get(RANK) else None
         last = span["last_row"] if span else -1
-        rows = store.rows(RANK, _COLUMNS, max(0, last - STEPS_READ + 1), last) if span else {}
+        rows = store.rows(RANK, _COLUMNS, max(0, last - most + 1), last) if span else {}
         gpus = [store.totals(name, ["gpu_memory_used_mb"]) for name in streams if name.startswith("gpu/")]
         peaks = [total["gpu_memory_used_mb"][3] for total in gpus]
         columns = {key: np.asarray(rows.get(key, ()), dtype=np.float64) for key in ("row", "t_s", *_COLUMNS)}

@@ -134,6 +134,14 @@ class Pipeline:
 
     def tick(self) -> None:
         """Publish runs that went silent since their last batch. Call it every few seconds."""
+    def forget(self, run: str) -> None:
+        """Close a run's store, and keep nothing of it in memory. It comes back when somebody asks."""
+        with self._lock:
+            live = self._runs.pop(run, None)
+        if live is not None:
+            with live.lock:
+                live.close()
+
         with self._lock:
             runs = list(self._runs.values())
         for run in runs:

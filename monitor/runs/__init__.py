@@ -1,4 +1,4 @@
-"""Runs: those that a folder keeps, and which one somebody means."""
+"""Runs: those that a folder keeps, which one somebody means, and what people say of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 
 from monitor import report
 from monitor.report.measure import brief
+from monitor.runs import baselines, marks
 from monitor.store import FILE_NAME, Store, StoreError
 
 #: Runs whose summary is remembered for as long as their files do not change.
 _REMEMBERED = 1_024
+#: Points of a run's sparkline.
+SPARK_POINTS = 32
 LATEST = "latest"
 
 
@@ -70,20 +73,35 @@ def summaries(run_dir: Path) -> list[dict[str, Any]]:
     """All runs, newest first.
 
     Each has `run`, `name`, `status`, `exit`, `started_unix_s`, `steps`, `steps_per_s`, `duration_s`,
-    `world_size`, `verdict` (see `diagnosis.verdict`) and `finding` (code of the gravest that stands,
-    or None). One whose store cannot be read has `status` "unreadable" and `error`.
+    `world_size`, `verdict` (see `diagnosis.verdict`), `finding` (code of the gravest that stands, or
+    None), `spark` (steps a second over the run), `tags`, `note`, `archived`, `project` and `baseline`
+    (whether it is its project's). One whose store cannot be read has `status` "unreadable" and `error`.
     """
+    chosen = baselines.baselines(run_dir)
     found = [_summary(folder) for folder in folders(run_dir)]
+    for run in found:
+        run["baseline"] = chosen.get(run["project"]) == run["run"]
     return sorted(found, key=lambda run: (run["started_unix_s"] or 0.0, run["run"]), reverse=True)
 
 
+def summary(folder: Path) -> dict[str, Any]:
+    """One run, as `summaries` has it, without `baseline`."""
+    return _summary(folder)
+
+
 def _summary(folder: Path) -> dict[str, Any]:
-    store = folder / FILE_NAME
-    summary, meta, hosts = _read(folder, _stamp(store), _stamp(Path(f"{store}-wal")))
+    summary, meta, hosts = _read(folder, stamp(folder))
+    told = {**summary, **_marks(folder, _stamp(folder / marks.FILE_NAME))}
     if summary["status"] in report.OVER or meta is None:
-        return dict(summary)
+        return told
     why = report.lost(meta, hosts)
-    return dict(summary) if why is None else {**summary, "status": "killed", "exit": {"reason": why}}
+    return told if why is None else {**told, "status": "killed", "exit": {"reason": why}}
+
+
+@lru_cache(_REMEMBERED)
+def _marks(folder: Path, stamp: tuple[int, int]) -> dict[str, Any]:
+    """A run's marks, as long as their file is the same."""
+    return marks.marks(folder) if any(stamp) else dict(marks.NOTHING)
 
 
 @lru_cache(_REMEMBERED)
@@ -93,7 +111,8 @@ def _read(folder: Path, *_: Any) -> tuple[dict[str, Any], dict[str, Any] | None,
         with Store(folder / FILE_NAME) as store:
             meta, hosts = store.meta(), store.hosts()
             standing = [f for f in store.findings() if f.get("cleared_at_s") is None]
-            summary = {**_described(folder, meta), **brief(store), "finding": _gravest(standing)}
+            told = {**brief(store), "finding": _gravest(standing), "spark": _spark(store)}
+            summary = {**_described(folder, meta), **told}
     except StoreError as error:
         return {**_described(folder, {"status": "unreadable"}), "error": str(error)}, None, {}
     return summary, meta, hosts
@@ -112,12 +131,26 @@ def _described(folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
         "steps_per_s": None,
         "duration_s": None,
         "finding": None,
+        "spark": [],
+        "project": baselines.project({"name": folder.name, **meta}),
     }
+
+
+def _spark(store: Store) -> list[float | None]:
+    """Steps a second, at most SPARK_POINTS over the whole run."""
+    points = store.series("run", ["steps_per_s"], None, None, SPARK_POINTS)["series"]["steps_per_s"]["mean"]
+    return [float(f"{value:.4g}") if isinstance(value, int | float) else None for value in points]
 
 
 def _gravest(findings: list[dict[str, Any]]) -> str | None:
     order = {"critical": 0, "warning": 1, "info": 2}
     return min(findings, key=lambda f: order.get(f["severity"], 3))["code"] if findings else None
+
+
+def stamp(folder: Path) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Changes whenever the run's store does."""
+    store = folder / FILE_NAME
+    return _stamp(store), _stamp(Path(f"{store}-wal"))
 
 
 def _stamp(path: Path) -> tuple[int, int]:

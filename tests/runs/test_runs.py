@@ -10,6 +10,8 @@ from batches import Training
 from monitor import runs
 from monitor.pipeline import Pipeline
 from monitor.runs import NoSuchRunError, folders, resolve, summaries
+from monitor.runs.baselines import set_baseline
+from monitor.runs.marks import mark
 
 
 def record(folder: Path, run: str, name: str, started: float, *, killed: bool = False) -> None:
@@ -89,6 +91,29 @@ def test_summaries_are_fresh(tmp_path: Path) -> None:
     assert summaries(tmp_path)[0]["steps"] == 30
     assert summaries(tmp_path)[0]["steps"] == 30
     assert runs._read.cache_info().misses <= looked + 1
+
+
+def test_summaries_tell_what_people_said(kept: Path) -> None:
+    """Marks are in the list the moment they are made, and so is which run is the baseline."""
+    folder = kept / "20261130-010000-digits-aaaa"
+    assert summaries(kept)[2]["tags"] == []
+    mark(folder, {"tags": ["slow"], "archived": True})
+    set_baseline(kept, "digits", folder.name)
+    found = summaries(kept)
+    assert (found[2]["tags"], found[2]["archived"], found[2]["project"]) == (["slow"], True, "digits")
+    assert [run["baseline"] for run in found] == [False, False, True]
+
+
+def test_a_sparkline_is_short(tmp_path: Path) -> None:
+    """The speed over the run in a few points, however long it was."""
+    pipeline, training = Pipeline(tmp_path, clock=iter(range(10**6)).__next__), Training()
+    pipeline.take(training.start())
+    for _ in range(100):
+        pipeline.take(training.batch(100))
+    pipeline.close()
+    spark = summaries(tmp_path)[0]["spark"]
+    assert 10 <= len(spark) <= runs.SPARK_POINTS
+    assert spark[-1] == pytest.approx(50, rel=0.01)
 
 
 def test_unreadable(kept: Path) -> None:
