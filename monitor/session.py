@@ -204,9 +204,7 @@ def _watch_end(session: Session) -> None:
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         try:
             if session._probe is not None and session._pid == os.getpid():
-                from monitor.probe.probe import describe_failure
-
-                session._probe.recorder.event("exception", **describe_failure(kind, error))
+                session._probe.failed(kind, error)
                 code = 130 if issubclass(kind, KeyboardInterrupt) else 1
                 session._finish(code=code, reason=f"{kind.__name__}: {str(error)[:300]}")
         finally:

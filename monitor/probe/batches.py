@@ -37,7 +37,7 @@ def count(batch: Any, values: list[Any]) -> None:
 
 def _count(batch: Any, values: list[Any]) -> None:
     tensors: list[torch.Tensor] = []
-    _collect(batch, tensors, DEPTH)
+    collect(batch, tensors, DEPTH)
     if not tensors or not tensors[0].dim():
         return
     loose = isinstance(batch, list | tuple) and isinstance(batch[0], list | tuple | dict)
@@ -67,7 +67,8 @@ def _unstacked(batch: Sequence[Any], tensors: list[torch.Tensor]) -> int:
     return lengths.pop() if len(lengths) == 1 else 0
 
 
-def _collect(batch: Any, tensors: list[torch.Tensor], depth: int) -> None:
+def collect(batch: Any, tensors: list[torch.Tensor], depth: int) -> None:
+    """Append the tensors of a batch to `tensors`: at most TENSORS or so, and no deeper than `depth`."""
     if isinstance(batch, torch.Tensor):
         tensors.append(batch)
         return
@@ -82,7 +83,7 @@ def _collect(batch: Any, tensors: list[torch.Tensor], depth: int) -> None:
     else:
         return
     for item in items:
-        _collect(item, tensors, depth - 1)
+        collect(item, tensors, depth - 1)
 
 
 def _inside(batch: dict[Any, Any] | UserDict[Any, Any]) -> dict[Any, Any]:

@@ -34,6 +34,8 @@ class Clock(NamedTuple):
         move: move(source, target, nanoseconds): so much of what this step spent in one phase so far was
             spent in another one. Never more than there is, so that nothing is counted twice.
         begin: begin(): time before this call belongs to no step. Only the first call does anything.
+        trace: what stands in this list is called with each new phase, after the clock went over to it.
+            Empty most of the time.
     """
 
     push: Callable[[int], int]
@@ -45,6 +47,7 @@ class Clock(NamedTuple):
     cut: Callable[[tuple[int, list[int]]], None]
     move: Callable[[int, int, int], None]
     begin: Callable[[], None]
+    trace: list[Callable[[int], None]]
 
 
 class Live(Protocol):
@@ -64,6 +67,7 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
     spent = [0] * (len(PHASES) + 1)
     nothing = tuple(spent)
     stack: list[int] = []
+    trace: list[Callable[[int], None]] = []
     ground, current, since = OTHER, BEFORE, now()
     live[LIVE_PHASE], live[LIVE_SINCE_NS] = BEFORE, since
 
@@ -75,6 +79,8 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
         stack.append(current)
         current, since = phase, at
         live[0], live[1] = phase, at
+        if trace:
+            trace[0](phase)
         return depth
 
     def pop(depth: int) -> None:
@@ -86,6 +92,8 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
         current, since = stack[depth], at
         del stack[depth:]
         live[0], live[1] = current, at
+        if trace:
+            trace[0](current)
 
     def floor(phase: int) -> None:
         nonlocal ground, current, since
@@ -97,6 +105,8 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
             spent[current] += at - since
             current, since = phase, at
             live[0], live[1] = phase, at
+            if trace:
+                trace[0](phase)
 
     def on_floor() -> int:
         return ground
@@ -133,4 +143,4 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
         spent[source] -= moved
         spent[target] += moved
 
-    return Clock(push, pop, floor, on_floor, mark, lap, cut, move, begin)
+    return Clock(push, pop, floor, on_floor, mark, lap, cut, move, begin, trace)

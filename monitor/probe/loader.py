@@ -66,7 +66,11 @@ class Feed:
 
 
 class Feeds:
-    """All loaders seen in this process, and the patches on them."""
+    """All loaders seen in this process, and the patches on them.
+
+    Attributes:
+        looks: called with a training batch in every CPU_EVERY-th step, and its loader's number.
+    """
 
     def __init__(self, recorder: Recorder, boundary: Boundary, training: Callable[[], bool]) -> None:
         self.recorder = recorder
@@ -78,6 +82,7 @@ class Feeds:
         self._fetching = [False]
         self._since: list[Feed] = []
         self._in_step: Feed | None = None
+        self.looks: list[Callable[[Any, int], None]] = []
         # The last training was done in evaluation mode (frozen batch norms), so that mode says nothing.
         self._frozen = False
 
@@ -243,7 +248,7 @@ class Feeds:
     def _arrived(self) -> Callable[[Any, Feed | None, bool, int, int], None]:
         values, on_fetched, now = self.recorder.values, self.boundary.fetched, time.perf_counter_ns
         told = self.recorder.told
-        cpu_now, first = time.thread_time_ns, self._first
+        cpu_now, first, looks = time.thread_time_ns, self._first, self.looks
 
         def arrived(batch: Any, feed: Feed | None, evaluates: bool, cpu: int, began: int) -> None:
             if feed is not None and feed.first_wait_ms is None:
@@ -256,6 +261,8 @@ class Feeds:
                 add(values, DATA_CPU, (cpu_now() - cpu) / 1e6)
                 if feed is not None:
                     feed.settled = feed.trains and not (feed.quiet or self._frozen)
+                    for look in looks:
+                        look(batch, feed.number)
             on_fetched()
             if not told.counts:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import traceback
 import weakref
@@ -11,12 +12,14 @@ from typing import Any
 from torch import nn
 
 from monitor.probe import facts
-from monitor.probe.adapters import Adapter
+from monitor.probe.adapters import Adapter, transfers
 from monitor.probe.adapters.plain import Boundary, plain
 from monitor.probe.amp import Amp
 from monitor.probe.clock import OTHER
 from monitor.probe.collectives import install_collectives
 from monitor.probe.construction import watch_construction
+from monitor.probe.cuda import Cuda
+from monitor.probe.cuda.device import Device
 from monitor.probe.ddp import Ddp
 from monitor.probe.forward import Roots
 from monitor.probe.lead import Lead
@@ -24,7 +27,14 @@ from monitor.probe.loader import Feeds
 from monitor.probe.patches import Patches, hide_from_compiler
 from monitor.probe.place import foreign, short, user_frame
 from monitor.probe.recorder import BACKWARDS, OPT_STEPS, Recorder
-from monitor.probe.training import Depth, install_backward, install_gc, install_optimizer, install_saving
+from monitor.probe.training import (
+    Depth,
+    Optimizers,
+    install_backward,
+    install_gc,
+    install_optimizer,
+    install_saving,
+)
 
 _alive: weakref.WeakSet[Probe] = weakref.WeakSet()
 
@@ -45,9 +55,12 @@ class Probe:
     Args:
         recorder: writes to tape and journal.
         modules: the modules that are trained, where the user named them; others are found.
+        device: the CUDA device, where it is another one than torch's.
     """
 
-    def __init__(self, recorder: Recorder, modules: Iterable[nn.Module] = ()) -> None:
+    def __init__(
+        self, recorder: Recorder, modules: Iterable[nn.Module] = (), device: Device | None = None
+    ) -> None:
         self.recorder = recorder
         self.patches = Patches()
         self.boundary: Boundary = plain(recorder)
@@ -55,6 +68,8 @@ class Probe:
         self.feeds = Feeds(recorder, self.boundary, self.roots.training)
         self.amp = Amp(recorder, self.boundary)
         self.ddp = Ddp(recorder, self.roots)
+        self.optimizers = Optimizers(recorder, self.roots)
+        self.cuda = Cuda(recorder, self.patches, self.feeds.looks, transfers, device)
         self._targets: weakref.WeakSet[Any] = weakref.WeakSet()
         self.lead = Lead(recorder, self.boundary, self.roots, self.feeds, self.patches)
         self._described: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
@@ -70,17 +85,19 @@ class Probe:
             self.feeds.install(patches)
             depth = Depth()
             install_backward(recorder, patches, self.boundary, self.amp, self.ddp, depth)
-            install_optimizer(recorder, patches, self.boundary, self.roots, depth)
+            install_optimizer(recorder, patches, self.boundary, self.optimizers, depth)
             install_saving(recorder, patches)
             install_gc(recorder, patches)
             self.amp.install(patches)
             self.ddp.install(patches)
             install_collectives(recorder, patches)
             facts.watch(recorder)
-            recorder.watchers.append(self._describe)
+            recorder.watchers += [self._describe, self.cuda.look]
         except BaseException:
             patches.restore()
             raise
+        with contextlib.suppress(Exception):  # asked again after the first step, which then says why
+            self.cuda.look()
 
     def attach(self, adapter: Adapter, target: Any) -> None:
         """Have a framework's adapter say where steps end, once for each target."""
@@ -112,6 +129,13 @@ class Probe:
                 self._described[module] = number
                 self.recorder.fact(f"model/{number}", facts.model_facts(module))
 
+    def failed(self, kind: type[BaseException], error: BaseException) -> None:
+        """An exception that nobody caught ends the program: tell of it, and of the memory if that ran out."""
+        told = describe_failure(kind, error)
+        self.recorder.event("exception", **told)
+        with contextlib.suppress(Exception):  # the exception itself is what must get out
+            self.cuda.failed(error, told["location"], self.roots.modules, self.optimizers.alive())
+
     def finish(self, **end: Any) -> None:
         """The last step is recorded, facts are written once more, and everything is put back."""
         recorder = self.recorder
@@ -119,6 +143,7 @@ class Probe:
             self.boundary.flush()
             recorder.refresh()
             recorder.numbers.flush()
+            self.cuda.finish()
         recorder.event("end", **end)
         recorder.gate[0] = 0
         self.patches.restore()

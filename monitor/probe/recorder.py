@@ -35,6 +35,8 @@ FACTS_AT = frozenset({1, 3, 10, 30, 100})
 FACTS_EVERY = 250
 #: The journal takes at most this many events of one kind from hooks that fire every step.
 EVENTS_A_KIND = 2000
+#: Kinds without that limit: those at a run's end, and those that are thinned in time before they come here.
+UNLIMITED = frozenset({"exception", "end", "oom", "log", "cuda"})
 
 
 class Recorder:
@@ -52,6 +54,7 @@ class Recorder:
         told: what adapters say of the loop.
         numbers: numbers of the user's own.
         watchers: called after a step was recorded at the numbers of FACTS_AT and every FACTS_EVERY.
+        each: called after every step with its end in nanoseconds; empty where no device is watched.
     """
 
     def __init__(self, tape: TapeWriter, journal: JournalWriter) -> None:
@@ -64,6 +67,7 @@ class Recorder:
         self.gate = [get_ident()]
         self.steps = 0
         self.epoch = _NAN
+        self.each: list[Callable[[int], None]] = []
         self.end_step = self._make_end_step()
         self.watchers: list[Callable[[], None]] = []
         self._facts: dict[str, Any] = {}
@@ -72,7 +76,7 @@ class Recorder:
 
     def _make_end_step(self) -> Callable[..., None]:
         values, append, phases = self.values, self.tape.append, len(PHASES)
-        lap, cut = self.clock.lap, self.clock.cut
+        lap, cut, each = self.clock.lap, self.clock.cut, self.each
 
         def end_step(marked: tuple[int, list[int]] | None = None) -> None:
             if marked is None:
@@ -85,6 +89,8 @@ class Recorder:
             append(end_ns, values)
             values[phases:] = _TAIL
             self.steps = steps = self.steps + 1
+            for after in each:
+                after(end_ns)
             if steps in FACTS_AT or not steps % FACTS_EVERY:
                 self.refresh()
 
@@ -119,13 +125,13 @@ class Recorder:
             say(f"a fact cannot be read: {type(error).__name__}: {error}. Steps are recorded all the same.")
 
     def event(self, kind: str, **fields: Any) -> None:
-        """Append one event to the journal; beyond EVENTS_A_KIND of a kind they are dropped.
+        """Append one event to the journal; beyond EVENTS_A_KIND of a kind they are dropped, unless UNLIMITED.
 
         Facts are counted by their name, so that one that changes all the time leaves room for the others.
         """
         sort = f"fact {fields['name']}" if kind == "fact" else kind
         count = self._counts[sort] = self._counts.get(sort, 0) + 1
-        if count > EVENTS_A_KIND and kind not in ("exception", "end"):
+        if count > EVENTS_A_KIND and kind not in UNLIMITED:
             return
         try:
             self.journal.append({"kind": kind, "t_ns": time.perf_counter_ns(), "step": self.steps, **fields})

@@ -127,11 +127,11 @@ def _tell_turn(recorder: Recorder, finite: bool, loss: float) -> None:
 
 
 def install_optimizer(
-    recorder: Recorder, patches: Patches, boundary: Boundary, roots: Roots, depth: Depth
+    recorder: Recorder, patches: Patches, boundary: Boundary, known: Optimizers, depth: Depth
 ) -> None:
     """Hook every optimizer's step; what runs inside one (a parent's, a wrapped optimizer's) is part of it."""
     clock, gate, values, adopt = recorder.clock, recorder.gate, recorder.values, recorder.adopt
-    push, pop, on_optimizer, known = clock.push, clock.pop, boundary.optimizer, _Known(recorder, roots)
+    push, pop, on_optimizer = clock.push, clock.pop, boundary.optimizer
     compiling, seen = torch.compiler.is_dynamo_compiling, known.seen
     running, opened, nested, first = 0, 0, 0, True
 
@@ -182,7 +182,7 @@ def _inside_another() -> bool:
     return wrappers == 2
 
 
-class _Known:
+class Optimizers:
     """The optimizers that were looked at, as long as they live.
 
     Attributes:
@@ -195,6 +195,11 @@ class _Known:
         self._recorder = recorder
         self._roots = roots
         self._count = 0
+
+    def alive(self) -> list[Optimizer]:
+        """Those that still live."""
+        found = [reference() for reference in self._references.values()]
+        return [optimizer for optimizer in found if optimizer is not None]
 
     def look(self, optimizer: Optimizer, frame: FrameType | None) -> None:
         """Find what it trains, and describe it. `frame` is the user's, that called its step."""

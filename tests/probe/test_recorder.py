@@ -93,6 +93,14 @@ def test_a_kind_of_event_that_never_stops_is_cut(recorder: Recorder, stem: str) 
     assert kinds == ["save"] * EVENTS_A_KIND + ["clip", "end"]
 
 
+@pytest.mark.parametrize("kind", ["log", "cuda"])
+def test_what_is_thinned_in_time_is_never_cut(kind: str, recorder: Recorder, stem: str) -> None:
+    """Four numbers a second are told for as long as a run lasts, be it days."""
+    for _ in range(EVENTS_A_KIND + 5):
+        recorder.event(kind, values={"a": 1.0})
+    assert len(events(stem)) == EVENTS_A_KIND + 5
+
+
 def test_a_fact_is_written_when_it_changes(recorder: Recorder, stem: str) -> None:
     """The same value is told once; one that is changed in place is told anew."""
     value = {"on": False}

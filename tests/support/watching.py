@@ -34,12 +34,12 @@ class Watch:
         events: after the end, what the journal holds.
     """
 
-    def __init__(self, folder: Path, modules: Iterable[nn.Module] = ()) -> None:
+    def __init__(self, folder: Path, modules: Iterable[nn.Module] = (), device: Any = None) -> None:
         self._stem = str(folder / f"rank-0-{next(_numbers)}")
         journal = JournalWriter(f"{self._stem}.journal")
         tape = TapeWriter(f"{self._stem}.tape", rank=0, world_size=1, local_rank=0, slots=2048)
         self.recorder = Recorder(tape, journal)
-        self.probe = Probe(self.recorder, modules)
+        self.probe = Probe(self.recorder, modules, device)
         self.rows: list[dict[str, float]] = []
         self.events: list[dict[str, Any]] = []
 
@@ -83,9 +83,9 @@ class Watch:
 
 
 @contextmanager
-def watching(folder: Path, *modules: nn.Module) -> Iterator[Watch]:
+def watching(folder: Path, *modules: nn.Module, device: Any = None) -> Iterator[Watch]:
     """A probe for the time of a `with`; its rows and events can be read afterwards."""
-    watch = Watch(folder, modules)
+    watch = Watch(folder, modules, device)
     try:
         yield watch
     finally:

@@ -2,7 +2,8 @@
 
 An adapter has `NAME`, `PACKAGES` (their import names), `MIN_VERSION`, `matches(target)` (by class names
 alone, so that nothing is imported that the user has not), `modules(target)` and `install(target,
-lead)`. A new one is one file here; it is found by itself.
+lead)`. A new one is one file here; it is found by itself. One whose framework moves batches to the device in
+a function of its own names that in `TRANSFERS`.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ def adapters() -> list[Adapter]:
         if hasattr(module, "matches"):
             found.append(module)
     return found
+
+
+def transfers() -> list[tuple[str, str]]:
+    """The functions by which the frameworks move a batch to its device: (module, name)."""
+    return [place for adapter in adapters() for place in getattr(adapter, "TRANSFERS", ())]
 
 
 def descends(target: Any, name: str, *packages: str) -> bool:

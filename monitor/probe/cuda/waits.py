@@ -1,0 +1,109 @@
+"""Calls by which the program itself makes the host wait for the device, or empties the allocator's cache.
+
+Only calls that say so by name: `synchronize`, of the device, a stream or an event, and `empty_cache`.
+`.item()`, `.cpu()` and printing wait as well and are not counted: replacing methods of `Tensor` changes
+what its subclasses are told. Those show up in the stacks that the agent takes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+import torch
+
+from monitor.probe.patches import Patches
+from monitor.probe.place import location, user_frame
+from monitor.probe.recorder import Recorder
+
+#: Places remembered, and told of.
+PLACES, TOLD = 64, 8
+
+
+class Waits:
+    """Counts them.
+
+    Attributes:
+        calls, ms: waits since the last `take`, and what they took of the host's time.
+        emptied: calls of empty_cache since the last `take`.
+        emptied_at: where empty_cache was first called.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.calls, self.ms, self.emptied = 0, 0.0, 0
+        self.emptied_at: str | None = None
+        self._recorder = recorder
+        self._since = recorder.steps
+        self._all, self._all_ms = 0, 0.0
+        self._places: Counter[str] = Counter()
+        self._place_ms: dict[str, float] = {}
+
+    def install(self, patches: Patches) -> None:
+        """Replace them below the public functions, which the compiler knows by identity."""
+        patches.replace(torch._C, "_cuda_synchronize", self._timed)
+        patches.replace(torch.cuda.Stream, "synchronize", self._timed)
+        patches.replace(torch.cuda.Event, "synchronize", self._timed)
+        patches.replace(torch._C, "_cuda_emptyCache", self._counted)
+
+    def take(self) -> dict[str, float]:
+        """What came since the last call."""
+        found = {"cuda_syncs": self.calls, "cuda_sync_ms": self.ms, "cuda_empty_cache": self.emptied}
+        self.calls, self.ms, self.emptied = 0, 0.0, 0
+        return {key: float(value) for key, value in found.items()}
+
+    def facts(self) -> dict[str, Any] | None:
+        """The fact "syncs"; None where there was none: calls, ms, steps seen, and where most of them are."""
+        if not self._all:
+            return None
+        places = [
+            {"location": place, "count": count, "ms": round(self._place_ms[place], 3)}
+            for place, count in self._places.most_common(TOLD)
+        ]
+        steps = self._recorder.steps - self._since
+        return {"calls": self._all, "ms": round(self._all_ms, 3), "steps": steps, "locations": places}
+
+    def _timed(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        gate, now = self._recorder.gate, time.perf_counter_ns
+
+        def synchronize(*args: Any, **kwargs: Any) -> Any:
+            if get_ident() != gate[0]:
+                return original(*args, **kwargs)
+            began = now()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._guarded(self._waited, (now() - began) / 1e6)
+
+        return synchronize
+
+    def _counted(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        gate = self._recorder.gate
+
+        def empty_cache(*args: Any, **kwargs: Any) -> Any:
+            if get_ident() == gate[0]:
+                self._guarded(self._emptied)
+            return original(*args, **kwargs)
+
+        return empty_cache
+
+    def _guarded(self, note: Callable[..., None], *args: Any) -> None:
+        try:
+            note(*args)
+        except Exception as error:  # noqa: BLE001 - the training must not notice
+            self._recorder.fail(error)
+
+    def _waited(self, took_ms: float) -> None:
+        self.calls, self.ms = self.calls + 1, self.ms + took_ms
+        self._all, self._all_ms = self._all + 1, self._all_ms + took_ms
+        place = location(user_frame(4))
+        if place is not None and (place in self._places or len(self._places) < PLACES):
+            self._places[place] += 1
+            self._place_ms[place] = self._place_ms.get(place, 0.0) + took_ms
+
+    def _emptied(self) -> None:
+        self.emptied += 1
+        if self.emptied_at is None:
+            self.emptied_at = location(user_frame(4))
