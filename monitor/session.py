@@ -195,6 +195,7 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
     if not place.started:
         _agent_as_thread(place)
     return session
+    from monitor.probe.script import script_facts
 
 
 def _watch_end(session: Session) -> None:
@@ -214,6 +215,7 @@ def _watch_end(session: Session) -> None:
     atexit.register(session._finish, code=None, reason="end of the script")
 
 
+    recorder.fact("script", script_facts())
 def _agent_as_thread(place: Place) -> None:
     """Where no process may be started, the agent runs here, and the page says so."""
     import threading
