@@ -25,7 +25,7 @@ MAX_BLOCKS = 2_048
 MAX_COLUMNS = 256
 
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
-_STREAM = re.compile(r"(run|(rank|proc|host|gpu|cuda|user)(/[A-Za-z0-9._-]{1,128}){1,2})\Z")
+_STREAM = re.compile(r"(run|(rank|proc|host|gpu|cuda|brief|user)(/[A-Za-z0-9._-]{1,128}){1,2})\Z")
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,63}\Z")
 
 

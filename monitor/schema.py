@@ -13,6 +13,7 @@ A *stream* is a table of rows in time order, one row a step or a sample, each wi
 | `host/NAME` | one sample of a host | `host` |
 | `gpu/NAME/I` | one sample of GPU I on host NAME | `gpu` |
 | `cuda/R` | about one second of rank R on its CUDA device, told by the probe | `cuda` |
+| `brief/NAME` | in runs of many ranks, about a second of one rank on host NAME: means of a step | `brief` |
 | `user/R` | numbers of the user's own, logged by rank R; each run has its own names | `user` |
 | `run` | about one second of the whole run, all ranks together; made by the pipeline | `run` |
 """
@@ -24,7 +25,7 @@ from typing import Any, Literal
 
 SCHEMA_VERSION = 1
 
-Origin = Literal["step", "proc", "host", "gpu", "cuda", "run", "user"]
+Origin = Literal["step", "proc", "host", "gpu", "cuda", "brief", "run", "user"]
 Combine = Literal["mean", "sum", "max", "min", "last"]
 Tape = Literal["ns", "f64"]
 
@@ -54,6 +55,9 @@ class Metric:
     panel: str = ""
     tape: Tape | None = None
 
+
+#: A brief's step number is held in two columns, since float32 counts to 16.7 million only.
+BRIEF_STEP_BASE = 65_536
 
 #: Phases a training step is made of, in the order in which they are stacked. Every nanosecond
 #: between two step ends belongs to exactly one of them; what nothing claims is `other`.
@@ -149,6 +153,18 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("gpu_starved_ms", "ms", "phases at whose end the GPU was done", "cuda", "mean", "mean", ""),
     Metric("gpu_caught_up", "", "share of steps the GPU was done with", "cuda", "max", "mean", ""),
+    # brief: made by the agent in runs of many ranks, beside means of step, proc and cuda metrics
+    Metric("rank", "", "rank", "brief", "last", "last", ""),
+    Metric("steps", "", "steps in this row", "brief", "sum", "sum", ""),
+    Metric("end_high", "", "steps taken so far, in BRIEF_STEP_BASE", "brief", "max", "max", ""),
+    Metric("end_low", "", "steps taken so far, the rest", "brief", "max", "max", ""),
+    Metric("ago_s", "s", "since the last of these steps ended", "brief", "max", "max", ""),
+    Metric("phase", "", "phase it is in, by its place among the phases", "brief", "last", "last", ""),
+    Metric("phase_for_s", "s", "since it entered that phase", "brief", "max", "max", ""),
+    Metric("longest_step_ms", "ms", "longest step", "brief", "max", "max", ""),
+    Metric("least_comm_ms", "ms", "least exposed communication of a step", "brief", "min", "min", ""),
+    Metric("all_samples", "", "samples in this row", "brief", "sum", "sum", ""),
+    Metric("all_tokens", "", "tokens in this row", "brief", "sum", "sum", ""),
     # run: made by the pipeline, about one row a second
     Metric("steps_per_s", "1/s", "steps per second", "run", "mean", "mean", "throughput"),
     Metric("samples_per_s", "1/s", "samples per second", "run", "mean", "mean", "throughput"),

@@ -15,6 +15,7 @@ from monitor.agent import exits, flight, proc
 from monitor.agent.batcher import Batcher
 from monitor.agent.elastic import returns
 from monitor.agent.follow import Followed, Follower
+from monitor.agent.reduce import Reducer
 from monitor.agent.sampling import Sampling
 from monitor.agent.stalls import Stalls
 from monitor.agent.unclaimed import Unclaimed
@@ -23,6 +24,8 @@ from monitor.batch import Batch, Sink
 
 POLL_S = 0.25
 BATCH_S = 0.5
+#: Where many hosts feed one run, each sends that much less often.
+REDUCED_S = 1.0
 #: An agent that has found no rank for so long was started for nothing.
 START_S = 60.0
 #: After the last rank's end, for a next one to come: ranks need not begin or end together.
@@ -85,6 +88,8 @@ class Agent:
         self._stalls = Stalls(self._sampling.children_of, stall_after_s)
         self._unclaimed = Unclaimed()
         self._batcher = Batcher(run.id, run.host)
+        self._reducer = Reducer(run.host)
+        self._live: dict[int, tuple[str | None, int]] = {}
         self._facts: dict[str, Any] = {}
         self._batched_s = self._busy_s = time.monotonic()
         self._told_dropped = self._lost = 0
@@ -114,16 +119,18 @@ class Agent:
 
     def tick(self) -> None:
         """One round: new ranks, new rows, deaths, samples, and a batch when one is due."""
-        for tape in self._follower.scan():
+        found = self._follower.scan()
+        for tape in found:
             self._watchdog.watch(tape)
             self._sampling.watch(tape)
+        self._tell(self._reducer.watch(found))
         urgent = self._hear_launcher()
         for tape in self._follower.tapes:
             if not tape.ended:
                 self._busy_s = time.monotonic()
                 urgent |= self._follow(tape)
         self._take_samples()
-        if urgent or time.monotonic() - self._batched_s >= BATCH_S:
+        if urgent or time.monotonic() - self._batched_s >= (REDUCED_S if self._reducer.active else BATCH_S):
             self._hand_on()
 
     def _sleep(self) -> None:
@@ -146,6 +153,7 @@ class Agent:
         children = self._sampling.children_of(tape.rank)
         self._batcher.event({"t_s": self._now_s(), **end_event(tape, how, oom_kill, children)})
         self._sampling.forget(tape)
+        self._reducer.end(tape)
         tape.ended = True
         return True
 
@@ -165,11 +173,14 @@ class Agent:
         while True:
             blocks, events = self._follower.poll(tape)
             for block in blocks:
-                self._batcher.block(block)
+                if not self._reducer.block(tape, block):
+                    self._batcher.block(block)
                 self._stalls.saw(tape, block)
                 self._unclaimed.saw(tape, block)
             for event in events:
-                self._batcher.event(event)
+                values = event.get("values") if event["kind"] == "cuda" else None
+                if values is None or not self._reducer.sample(f"cuda/{tape.rank}", values):
+                    self._batcher.event(event)
             if not (blocks or events):
                 return
             if self._batcher.full:
@@ -178,6 +189,8 @@ class Agent:
     def _take_samples(self) -> None:
         samples, events = self._sampling.take()
         for sample in samples:
+            if self._reducer.sample(sample.stream, sample.values):
+                continue
             self._batcher.sample(sample.stream, self._follower.seconds(sample.mono_ns), sample.values)
         for event in events:
             self._batcher.event({"t_s": self._now_s(), **event})
@@ -191,8 +204,23 @@ class Agent:
         if dropped > self._told_dropped:
             self._event("dropped", records=dropped - self._told_dropped)
             self._told_dropped = dropped
+        self._tell_where()
         for batch in self._batcher.close(self._now_s()):
             self._give(batch)
+
+    def _tell_where(self) -> None:
+        """Where each rank is now: in its brief, or in an event when it has moved."""
+        now_s, now_ns = self._now_s(), time.perf_counter_ns()
+        for row in self._reducer.rows(now_s, now_ns):
+            self._batcher.sample(self._reducer.stream, now_s, row)
+        for tape in () if self._reducer.active else self._follower.tapes:
+            live = tape.live
+            if tape.ended or live is None or live.phase is None:
+                continue
+            if self._live.get(tape.rank) != (live.phase, live.since_ns):
+                self._live[tape.rank] = live.phase, live.since_ns
+                since_s = self._follower.seconds(live.since_ns)
+                self._event("live", rank=tape.rank, phase=live.phase, since_s=since_s, step=tape.steps)
 
     def _give(self, batch: Batch) -> None:
         try:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .facts import Fact, fact
 from .robust import Values, median
 from .steady import MIN_STEPS, phase_ms, steady, step_ms
+from .stretches import aligned
 from .window import Rank, Window
 
 Matrix = NDArray[np.float64]
@@ -61,7 +62,12 @@ class Exchange:
 
 
 def exchange(window: Window) -> Exchange | None:
-    """Ranks that measured communication, over their common steps; None where there is none, or too few."""
+    """Ranks that measured communication, over their common steps; None where there is none, or too few.
+
+    Ranks that are told in averages are compared over common stretches of steps instead.
+    """
+    if window.briefs:
+        return _over_stretches(window)
     parts = [steady(window.ranks[number]) for number in sorted(window.ranks)]
     parts = [part for part in parts if part.count >= MIN_STEPS and _measured(part)]
     if not parts:
@@ -72,6 +78,15 @@ def exchange(window: Window) -> Exchange | None:
     cut = tuple(_only(part, common) for part in parts)
     comm = np.stack([phase_ms(part, "comm") for part in cut])
     return Exchange(cut, comm, np.stack([np.nan_to_num(step_ms(part)) for part in cut]))
+
+
+def _over_stretches(window: Window) -> Exchange | None:
+    ranks = aligned(window)
+    measured = tuple(rank for rank in ranks if _measured(rank))
+    if not measured or measured[0].count < MIN_STEPS:
+        return None
+    comm = np.stack([phase_ms(rank, "comm") for rank in measured])
+    return Exchange(measured, comm, np.stack([np.nan_to_num(step_ms(rank)) for rank in measured]))
 
 
 def last_shares(window: Window) -> dict[int, float]:

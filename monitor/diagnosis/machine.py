@@ -56,7 +56,19 @@ def others_cpu(window: Window) -> float:
     """
     used = sum(mean(values(recent(samples), "cpu_used")) for samples in window.hosts.values())
     ours = [cpu for rank in window.ranks.values() for cpu in own_cpu(rank)]
+    ours += [cpu for table in window.briefs.values() for cpu in _briefed_cpu(window, table)]
     return float(used) - float(np.nansum(ours)) if window.hosts else float("nan")
+
+
+def _briefed_cpu(window: Window, table: Table) -> list[float]:
+    """Cores used by ranks of a host that are told in averages only, their workers included."""
+    alone = [n for n in np.unique(table["rank"]).tolist() if not window.ranks.get(n, Rank(n)).samples]
+    rows = np.isin(table["rank"], alone)
+    return [
+        float(np.nanmean(values(table, key)[rows])) * len(alone)
+        for key in ("main_cpu", "workers_cpu")
+        if key in table and rows.any() and not np.isnan(values(table, key)[rows]).all()
+    ]
 
 
 def own_cpu(rank: Rank) -> tuple[float, float]:

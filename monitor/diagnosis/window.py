@@ -68,6 +68,9 @@ class Window:
         gpus: "NAME/I" -> samples of origin "gpu"; empty where there is no GPU.
         events: the run's events, oldest first (bounded; kinds in docs/architecture.md).
         finished: True once every rank has ended.
+        briefs: in runs of many ranks, host name -> its ranks in averages over stretches of steps: `rank`,
+            `end` (steps taken by then, int64), `end_s`, `steps` (in this stretch), and means of a step by
+            key. Such ranks stand in `ranks` without steps, but for the first of each host.
     """
 
     now_s: float
@@ -78,6 +81,7 @@ class Window:
     gpus: Mapping[str, Table] = field(default_factory=dict)
     events: Sequence[Mapping[str, Any]] = ()
     finished: bool = False
+    briefs: Mapping[str, Table] = field(default_factory=dict)
 
     def events_of(self, *kinds: str, rank: int | None = None) -> list[Mapping[str, Any]]:
         """Events of the given kinds, oldest first; of one rank where `rank` is given."""

@@ -7,20 +7,26 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from monitor.batch import Batch, Block
-from monitor.diagnosis.window import EMPTY, Rank, Table, Window
+from monitor.diagnosis.window import Window
+from monitor.live import briefs
 from monitor.live.columns import Columns
 from monitor.live.ending import ending
 from monitor.live.heat import Heat
 from monitor.live.pulse import Pulse
+from monitor.live.rank import LEAST_ROWS, LEAST_SAMPLES, RankState, samples
 from monitor.schema import Metric, describe
 
 __all__ = ["RankState", "RunState"]
 
 #: Steps kept in memory: of one rank at most, and of all ranks of a run together (about 110 bytes each).
-RANK_ROWS, ALL_ROWS, LEAST_ROWS = 131_072, 262_144, 512
+RANK_ROWS, ALL_ROWS = 131_072, 262_144
 #: Samples kept of one process, host or GPU at most, and of all together.
-SAMPLE_ROWS, ALL_SAMPLES, LEAST_SAMPLES = 4_096, 65_536, 128
+SAMPLE_ROWS, ALL_SAMPLES = 4_096, 65_536
+#: Briefs kept of one host at most, and of all together (about 150 bytes each).
+BRIEF_ROWS, ALL_BRIEFS = 8_192, 262_144
 #: Rows of the stream `run` that are kept (one is about a second).
 OWN_ROWS = 600
 #: Events kept of a run.
@@ -34,6 +40,8 @@ STREAMS = 10_000
 PASSING = frozenset({"live"})
 
 _SCHEMA = describe()
+#: Rates of the run -> what briefs tell of them.
+_BRIEFED = {"samples_per_s": "all_samples", "tokens_per_s": "all_tokens"}
 
 #: What a `run` event tells of the run, and what kind of value it is.
 _ABOUT: Mapping[str, type | tuple[type, ...]] = {
@@ -48,33 +56,6 @@ _ABOUT: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-class RankState:
-    """One rank: its newest steps and samples, its facts, where it is and how it ended.
-
-    Attributes:
-        steps, samples, cuda: rows of `rank/R`, `proc/R` and `cuda/R`.
-        reduced: whether its host tells of it in averages, without rows of its own.
-    """
-
-    def __init__(self) -> None:
-        self.steps = Columns(LEAST_ROWS)
-        self.samples = Columns(LEAST_SAMPLES)
-        self.cuda = Columns(LEAST_SAMPLES)
-        self.facts: dict[str, Any] = {}
-        self.ended: dict[str, Any] | None = None
-        self.failed: str | None = None
-        self.phase: tuple[str, float] | None = None
-        self.step = -1
-        self.reduced = False
-        self.process: dict[str, Any] = {}
-
-    def window(self, number: int) -> Rank:
-        """What a detector sees of it."""
-        samples: Table = {k: v for k, v in self.samples.table().items() if k != "step"}
-        steps = self.steps.table()
-        return Rank(number, steps, samples, self.facts, self.ended, self.phase, _samples(self.cuda))
-
-
 class RunState:
     """A run as far as it is kept in memory. Feed it batches; ask for the window, the status, the meta.
 
@@ -83,6 +64,7 @@ class RunState:
         users: the user's own numbers, by rank number as text.
         own: the run's own stream, about a row a second.
         heat: all ranks' time by phase, over the whole run.
+        briefs: by host name, its ranks in averages; only in runs of many ranks.
         about: name, world size, start and the like.
         agents: host -> {"pid", "version"} of its agent.
         now_s: newest time known, seconds since the run began.
@@ -108,6 +90,8 @@ class RunState:
         self.done_hosts: set[str] = set()
         self.pulse = Pulse()
         self.heat = Heat()
+        self.briefs: dict[str, Columns] = {}
+        self._more = dict.fromkeys(_BRIEFED, 0.0)
 
     def take(self, batch: Batch) -> Block | None:
         """Add a batch; returns the run's own row when it is time for one, to be stored with it."""
@@ -119,9 +103,19 @@ class RunState:
             self.add(block)
         self.now_s = max(self.now_s, batch.sent_s)
         over = self.finished
-        alive = {number: rank.steps for number, rank in self.ranks.items() if rank.ended is None or over}
-        row = self.pulse.beat(self.now_s, alive, last=over and not was_over)
+        return self._beat(over, last=over and not was_over)
+
+    def _beat(self, over: bool, *, last: bool) -> Block | None:
+        if not self.pulse.due(self.now_s, last=last):
+            return None
+        alive = {
+            n: rank.steps
+            for n, rank in self.ranks.items()
+            if (rank.ended is None or over) and not rank.reduced
+        }
+        row = self.pulse.beat(self.now_s, alive, last=last, more=self._more)
         if row is not None:
+            self._more = dict.fromkeys(_BRIEFED, 0.0)
             self.own.append(row.first, row.t_s, row.columns)
         return row
 
@@ -136,7 +130,30 @@ class RunState:
         if kind == "rank":
             self.heat.add(int(name), block.t_s, block.columns)
             rank = self.ranks[int(name)]
+            rank.reduced = False
             rank.step = max(rank.step, block.first + len(block) - 1)
+        elif kind == "brief":
+            self._on_briefs(name, block)
+
+    def _on_briefs(self, host: str, block: Block) -> None:
+        """Ranks in averages. What their own rows tell better is taken from those."""
+        table = briefs.unfolded(block.t_s, block.columns)
+        if not table:
+            return
+        for number, end in zip(table["rank"].tolist(), table["end"].tolist(), strict=True):
+            if number < STREAMS:
+                rank = self.rank(number)
+                rank.reduced = not len(rank.steps)
+                rank.step = max(rank.step, end - 1)
+                rank.process.setdefault("host", host)
+        for number, phase, since_s in briefs.phases(table, block.t_s):
+            if number < STREAMS:
+                self.ranks[number].phase = (phase, since_s)
+        alone = np.array([n < STREAMS and self.ranks[n].reduced for n in table["rank"].tolist()], bool)
+        table = {key: values[alone] for key, values in table.items()}
+        self.heat.mixed(table["rank"], table["end_s"], table)
+        for key, column in _BRIEFED.items():
+            self._more[key] += float(np.nansum(table[column])) if column in table else 0.0
 
     def note(self, event: Mapping[str, Any], host: str) -> None:
         """Take in one event."""
@@ -174,11 +191,12 @@ class RunState:
             self.now_s,
             {number: rank.window(number) for number, rank in sorted(self.ranks.items())},
             int(self.about["world_size"]),
-            {name: _samples(columns) for name, columns in self.hosts.items()},
+            {name: samples(columns) for name, columns in self.hosts.items()},
             self.host_facts,
-            {name: _samples(columns) for name, columns in self.gpus.items()},
+            {name: samples(columns) for name, columns in self.gpus.items()},
             list(self.events),
             self.finished,
+            {name: briefs.kept(columns) for name, columns in self.briefs.items() if len(columns)},
         )
 
     def meta(self) -> dict[str, Any]:
@@ -218,7 +236,8 @@ class RunState:
                 return None
             rank = self.rank(int(name))
             return {"rank": rank.steps, "proc": rank.samples, "cuda": rank.cuda}[kind]
-        tables = {"host": self.hosts, "gpu": self.gpus, "user": self.users}.get(kind)
+        known = {"host": self.hosts, "gpu": self.gpus, "user": self.users, "brief": self.briefs}
+        tables = known.get(kind)
         if tables is None or (name not in tables and len(tables) >= STREAMS):
             return None
         if name not in tables:
@@ -231,6 +250,9 @@ class RunState:
         samplers = [table for rank in self.ranks.values() for table in (rank.samples, rank.cuda)]
         tables = [*self.hosts.values(), *self.gpus.values(), *self.users.values(), *samplers]
         samples = min(max(ALL_SAMPLES // max(len(tables), 1), LEAST_SAMPLES), SAMPLE_ROWS)
+        briefs_each = min(ALL_BRIEFS // max(len(self.briefs), 1), BRIEF_ROWS)
+        for table in self.briefs.values():
+            table.limit(briefs_each)
         for rank in self.ranks.values():
             rank.steps.limit(rows)
         for table in tables:
@@ -303,10 +325,6 @@ class RunState:
 
     def _on_dropped(self, event: Mapping[str, Any], host: str) -> None:
         self.say("records_dropped")
-
-
-def _samples(columns: Columns) -> Table:
-    return {k: v for k, v in columns.table().items() if k != "step"} if len(columns) else EMPTY
 
 
 def _number(event: Mapping[str, Any]) -> int:

@@ -143,7 +143,9 @@ class Heat:
         """Steps of one rank that ended at `t_s`, in order; a row may stand for `steps` of them, as means."""
         self.mixed(np.full(len(t_s), rank), np.asarray(t_s), columns)
 
-    def mixed(self, ranks: NDArray[Any], t_s: NDArray[Any], columns: Mapping[str, Sequence[float]]) -> None:
+    def mixed(
+        self, ranks: NDArray[Any], t_s: NDArray[Any], columns: Mapping[str, Sequence[float] | NDArray[Any]]
+    ) -> None:
         """Rows of several ranks."""
         if not len(t_s):
             return
@@ -156,7 +158,8 @@ class Heat:
             ranks, t_s, values = ranks[held], t_s[held], values[:, held]
         if not len(t_s):
             return
-        rows = np.array([self._rows.setdefault(int(rank), len(self._rows)) for rank in ranks])
+        names, where = np.unique(ranks, return_inverse=True)
+        rows = np.array([self._rows.setdefault(int(rank), len(self._rows)) for rank in names])[where]
         for layer in (self._whole, self._recent):
             layer.hold(len(self._rows))
             layer.add(rows, np.asarray(t_s, np.float64), values)
@@ -173,6 +176,6 @@ class Heat:
         starts = np.arange(0, stop - first, fold)
         sums: Floats = np.add.reduceat(held, starts, axis=1) if len(starts) else held
         width_s = fold * layer.width_s
-        t: Floats = first * layer.width_s + (np.arange(len(starts)) + 0.5) * width_s
+        t = np.asarray(first * layer.width_s + (np.arange(len(starts)) + 0.5) * width_s, np.float64)
         numbers = np.array(list(self._rows), dtype=np.int64)
         return Picture(numbers, t, width_s, sums[:, :, :_COUNT], sums[:, :, _COUNT])

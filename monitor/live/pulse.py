@@ -90,15 +90,27 @@ class Pulse:
         self._told_s = told_s
         self._ranks: dict[int, _RankPulse] = {}
 
-    def beat(self, now_s: float, ranks: Mapping[int, Columns], *, last: bool = False) -> Block | None:
+    def due(self, now_s: float, *, last: bool = False) -> bool:
+        """Whether it is time for a row."""
+        return last or now_s - self._told_s >= BEAT_S
+
+    def beat(
+        self,
+        now_s: float,
+        ranks: Mapping[int, Columns],
+        *,
+        last: bool = False,
+        more: Mapping[str, float] | None = None,
+    ) -> Block | None:
         """A row when it is time for one, or for the last of a run; None otherwise.
 
         Args:
             now_s: time of the newest batch, seconds since the run began.
             ranks: the steps of those that are alive (of all, when the run is over).
             last: True when no later row will come.
+            more: rate -> what ranks without steps of their own brought since the row before.
         """
-        if not ranks or (now_s - self._told_s < BEAT_S and not last):
+        if not ranks or not self.due(now_s, last=last):
             return None
         rows = [
             self._ranks.setdefault(rank, _RankPulse()).beat(steps, now_s) for rank, steps in ranks.items()
@@ -106,7 +118,10 @@ class Pulse:
         rows = [row for row in rows if row]
         if not rows:
             return None
-        columns = {key: array("f", [_over_ranks(key, rows)]) for key in keys_of("run")}
+        told = {key: _over_ranks(key, rows) for key in keys_of("run")}
+        for key, amount in (more or {}).items():
+            told[key] += amount / max(now_s - self._told_s, 1e-9)
+        columns = {key: array("f", [value]) for key, value in told.items()}
         block = Block("run", self._number, array("d", [now_s]), columns)
         self._number += 1
         self._told_s = now_s

@@ -12,8 +12,9 @@ from monitor.live.heat import COLUMNS, KEYS
 from monitor.live.pulse import Pulse
 from monitor.store import Store
 
-#: Rows that are read of one stream. Enough for every detector, and quick.
-STEPS, SAMPLES = RANK_ROWS // 8, SAMPLE_ROWS // 4
+#: Rows that are read of one stream. Enough for every detector, and quick. Of a host's briefs about an hour of
+#: eight ranks: what lies before is missing in the picture of all ranks.
+STEPS, SAMPLES, BRIEFS = RANK_ROWS // 8, SAMPLE_ROWS // 4, 32_768
 
 
 def restore(run: str, store: Store) -> RunState:
@@ -27,7 +28,8 @@ def restore(run: str, store: Store) -> RunState:
     for event in store.last_events(limit=EVENTS):
         state.note(event, str(event.get("host") or meta.get("host") or next(iter(state.agents), "")))
     _facts(state, store)
-    for stream, rows in store.streams().items():
+    # A host's briefs come last: they count only for ranks that have no rows of their own.
+    for stream, rows in sorted(store.streams().items(), key=lambda item: item[0].startswith("brief/")):
         if rows:
             _rows(state, store, stream)
     state.now_s = max([state.now_s, *(host["sent_s"] for host in store.hosts().values())])
@@ -49,7 +51,7 @@ def _rows(state: RunState, store: Store, stream: str) -> None:
     span = store.span(stream)
     assert span is not None
     keys = store.keys(stream)
-    count = STEPS if stream.startswith("rank/") else SAMPLES
+    count = {"rank": STEPS, "brief": BRIEFS}.get(stream.partition("/")[0], SAMPLES)
     held = store.rows(stream, keys, span["last_row"] - count + 1, span["last_row"])
     if stream.startswith("rank/") and len(held["row"]) and int(held["row"][0]) > span["first_row"]:
         _earlier(state, store, stream, float(held["t_s"][0]))

@@ -71,9 +71,11 @@ class Pipeline:
         with self._run(batch.run) as run:
             if not run.store(batch):
                 return
-            for change in run.diagnose():
+            changes = run.diagnose()
+            for change in changes:
                 self._alert(run.name, run.title, [*self._addresses, *run.addresses], change)
-            self._publish(run)
+            if changes or run.to_tell():
+                self._publish(run)
 
     def last_seq(self, run: str, host: str) -> int:
         """Number of the last batch of this run and host that is in the store; 0 before the first.
@@ -132,8 +134,6 @@ class Pipeline:
 
         return self._answers.get((run, live is None, *question), look)  # type: ignore[no-any-return]
 
-    def tick(self) -> None:
-        """Publish runs that went silent since their last batch. Call it every few seconds."""
     def forget(self, run: str) -> None:
         """Close a run's store, and keep nothing of it in memory. It comes back when somebody asks."""
         with self._lock:
@@ -142,11 +142,16 @@ class Pipeline:
             with live.lock:
                 live.close()
 
+    def tick(self) -> None:
+        """Publish runs that went silent since their last batch, or were not published after it.
+
+        Call it every few seconds.
+        """
         with self._lock:
             runs = list(self._runs.values())
         for run in runs:
             with run.lock:
-                if run.fell_silent():
+                if run.fell_silent() or run.touched_s > run.told_s:
                     self._publish(run)
 
     def close(self) -> None:

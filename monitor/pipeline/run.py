@@ -31,6 +31,8 @@ _log = logging.getLogger("monitor.pipeline")
 EVERY_S, REST, LATEST_S = 1.0, 50.0, 15.0
 #: Batches kept in memory while the store takes none, at most (one is about half a second).
 WAITING = 240
+#: Where more hosts than FEW feed a run, it is published every so many seconds at most.
+FEW, TELL_S = 8, 0.25
 #: A run whose agent said nothing for so long has lost it (an agent sends twice a second).
 AGENT_LOST_S = 10.0
 
@@ -47,7 +49,7 @@ class LiveRun:
     Attributes:
         state: what is known of it.
         addresses: where its alerts go.
-        touched_s: `clock` at its last batch.
+        touched_s, told_s: `clock` at its last batch, and at its last update.
     """
 
     def __init__(
@@ -74,7 +76,8 @@ class LiveRun:
         self._saved_meta: dict[str, Any] = {}
         self._due_s = 0.0
         self._over = False
-        self._told_silence = False
+        self.told_silence = self._told_over = False
+        self.told_s = clock()
         self._seq = 0
         self._marks: dict[str, int] = {}
         self._unsaved: dict[Any, dict[str, Any]] = {}
@@ -107,7 +110,7 @@ class LiveRun:
         blocks = batch.blocks
         if fresh:
             self._seen[batch.host] = batch.seq
-            self.touched_s, self.data_unix_s, self._told_silence = self._clock(), self._wall(), False
+            self.touched_s, self.data_unix_s, self.told_silence = self._clock(), self._wall(), False
             row = self.state.take(batch)
             blocks = blocks if row is None else (*blocks, row)
         self._enqueue(dataclasses.replace(batch, blocks=blocks, events=kept))
@@ -130,9 +133,16 @@ class LiveRun:
         self._due_s = began + min(max(EVERY_S, REST * (self._clock() - began)), LATEST_S)
         return changes
 
+    def to_tell(self) -> bool:
+        """Whether an update is due: after every batch, but for runs of many hosts less often."""
+        if self._told_over != self._over or len(self.state.agents) <= FEW:
+            return True
+        return self._clock() - self.told_s >= TELL_S
+
     def update(self) -> dict[str, Any]:
         """The run's state, with the rows since the last update; see docs/architecture.md."""
         self._seq += 1
+        self.told_s, self._told_over = self._clock(), self._over
         rows = view.fresh_rows(self.state, self._marks)
         return self._described(rows)
 
@@ -154,8 +164,8 @@ class LiveRun:
 
     def fell_silent(self) -> bool:
         """Whether the agent has been lost since this was last asked."""
-        lost = self._agent_lost() and not self._told_silence
-        self._told_silence |= lost
+        lost = self._agent_lost() and not self.told_silence
+        self.told_silence |= lost
         return lost
 
     def idle(self, silent_s: float) -> bool:

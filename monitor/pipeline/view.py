@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from monitor.live import RunState
+from monitor.live.briefs import newest
 from monitor.live.columns import Columns
 from monitor.live.ending import signal_name
 from monitor.report.contract import plain
@@ -33,11 +34,13 @@ Values = dict[str, list[float | None]]
 
 def tiles(state: RunState) -> dict[str, Any]:
     """The newest numbers of the whole run; null where nothing was measured, "NaN" for such a loss."""
-    living = [rank.samples for rank in state.ranks.values() if rank.ended is None or state.finished]
+    over = state.finished
+    living = [rank.samples for rank in state.ranks.values() if rank.ended is None or over]
+    told = [newest(columns, _OF_RANKS) for columns in state.briefs.values()]
     return {
         **{key: _last(state.own, key) for key in _RATES},
         **{key: _number(state.own.newest(key)) for key in _QUANTILES},
-        **{key: _total(living, key) for key in _OF_RANKS},
+        **{key: _total(living, key, [of[key] for of in told]) for key in _OF_RANKS},
         **{key: _total(list(state.hosts.values()), key) for key in _OF_HOSTS},
         "gpu": _gpus(state),
         "loss": "NaN" if state.loss_is_nan else _number(state.own.newest("run_loss")),
@@ -106,7 +109,7 @@ def _streams(state: RunState) -> Iterator[tuple[str, Columns]]:
     named = [
         *((f"host/{name}", columns) for name, columns in state.hosts.items()),
         *((f"gpu/{name}", columns) for name, columns in state.gpus.items()),
-        *((f"proc/{number}", rank.samples) for number, rank in state.ranks.items()),
+        *((f"proc/{number}", rank.samples) for number, rank in state.ranks.items() if len(rank.samples)),
         *((f"cuda/{number}", rank.cuda) for number, rank in state.ranks.items() if len(rank.cuda)),
         *((f"user/{name}", columns) for name, columns in state.users.items()),
     ]
@@ -126,8 +129,9 @@ def _gpus(state: RunState) -> list[dict[str, Any]] | None:
     return [{"gpu": name, **{key: _last(columns, key) for key in keys_of("gpu")}} for name, columns in found]
 
 
-def _total(tables: list[Columns], key: str) -> float | None:
-    values = [value for value in (table.newest(key) for table in tables) if math.isfinite(value)]
+def _total(tables: list[Columns], key: str, more: Sequence[float] = ()) -> float | None:
+    values = [table.newest(key) for table in tables if len(table)]
+    values = [value for value in (*values, *more) if math.isfinite(value)]
     return _number(sum(values)) if values else None
 
 

@@ -30,9 +30,10 @@ def build(run: str | Path | Store) -> dict[str, Any]:
     """The report of a run, from its folder or its open store. See CONTRACT.md for the form.
 
     `exit` has `last_step` and `last_phase` besides; `notices` is what the monitor had to say of itself,
-    in lines. For several ranks, shares and quantiles are means
-    over ranks, samples and memory sums, `steps` the most that any rank took. `rss_mb` is the peak
-    of the process tree's PSS where that was measured, else of the main process's resident memory.
+    in lines. For several ranks, shares and quantiles are means over ranks, samples and memory sums, `steps`
+    the most that any rank took. Of `reduced_ranks` their hosts told averages only: shares and quantiles are
+    of the others. `rss_mb` is the peak of the process tree's PSS where that was measured, else of the main
+    process's resident memory.
 
     Raises:
         StoreError: there is no such run, or its store cannot be read.
@@ -54,6 +55,7 @@ def build(run: str | Path | Store) -> dict[str, Any]:
         "findings": [untold(finding) for finding in findings],
         "not_checked": [untold(entry) for entry in meta.get("not_checked") or []],
         "dropped_records": measures.dropped_records,
+        "reduced_ranks": measures.reduced_ranks,
         "started_unix_s": meta.get("started_unix_s"),
         "verdict": untold(meta.get("verdict")),
         "notices": list(dict.fromkeys(str(event.get("text", "")) for event in said)),
@@ -103,6 +105,7 @@ def nothing(run: str, why: str) -> dict[str, Any]:
         "findings": [],
         "not_checked": [],
         "dropped_records": 0,
+        "reduced_ranks": 0,
         "started_unix_s": None,
         "verdict": None,
         "notices": [],

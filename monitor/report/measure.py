@@ -32,6 +32,7 @@ class Measures:
         )
     )
     dropped_records: int = 0
+    reduced_ranks: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,33 @@ def measure(store: Store) -> Measures:
         "samples_per_s": _sum(rank.per_s["samples"] for rank in ranks),
         "tokens_per_s": _sum(rank.per_s["tokens"] for rank in ranks),
     }
+    out.reduced_ranks = _reduced(store, streams, out.throughput)
     names = ("p50", "p95", "p99")
     out.step_ms = {name: _mean(rank.quantiles[i] for rank in ranks) for i, name in enumerate(names)}
     out.time_share = {phase: _mean(rank.share[phase] for rank in ranks) for phase in PHASES}
     return out
+
+
+def _reduced(store: Store, streams: Iterable[str], throughput: Values) -> int:
+    """How many ranks were told in averages only. Samples and tokens are then taken from those, for all ranks.
+
+    Steps per second are those of ranks told step by step; a step has as many samples as on average over all.
+    """
+    told = store.last_events(["reduced"], limit=100_000)
+    ranks = {rank for event in told for rank in event.get("ranks") or ()}
+    if not ranks:
+        return 0
+    totals = [
+        store.totals(name, ("steps", "all_samples", "all_tokens"))
+        for name in streams
+        if name.startswith("brief/")
+    ]
+    steps, rate = sum(of["steps"][0] for of in totals), throughput["steps_per_s"]
+    for key in ("samples", "tokens"):
+        amount = sum(of[f"all_{key}"][0] for of in totals)
+        known = steps > 0 and amount > 0 and rate is not None
+        throughput[f"{key}_per_s"] = amount / steps * rate * len(ranks) if known and rate else None
+    return len(ranks - {rank for event in told for rank in event.get("full") or ()})
 
 
 def _rank(store: Store, stream: str) -> _RankMeasures:

@@ -70,6 +70,8 @@ def _head(report: Report) -> list[str]:
             textwrap.shorten("  ".join(["", ", ".join([str(reason), *where])]), WIDTH, placeholder=" …")
         )
         lines[-1] = "  " + lines[-1].lstrip()
+    if reduced := report.get("reduced_ranks"):
+        lines.append(f"  {reduced:,} ranks are told as averages over about a second, the others step by step")
     said = [textwrap.shorten(line, WIDTH - 4, placeholder=" …") for line in report.get("notices") or ()]
     return [*lines, *(f"  ! {line}" for line in said[-NOTICES:])]
 

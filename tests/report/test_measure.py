@@ -140,3 +140,22 @@ def test_brief(tmp_path: Path) -> None:
         assert brief(store) == {"steps": 0, "steps_per_s": None, "duration_s": None}
         store.append(training.batch(101))
         assert brief(store) == pytest.approx({"steps": 101, "steps_per_s": 50.0, "duration_s": 2.0})
+
+
+def test_ranks_told_in_averages_count_in_throughput(tmp_path: Path) -> None:
+    """Seven of eight ranks have no rows of their own; samples are those of all, and the report says so."""
+    training, rows = Training(ranks=1), 20
+    start = training.start(world_size=32)
+    told = {"kind": "reduced", "t_s": 0.0, "ranks": list(range(8)), "full": [0]}
+    columns = {
+        "rank": array("f", [rank for _ in range(rows) for rank in range(8)]),
+        "steps": array("f", [50.0] * 8 * rows),
+        "all_samples": array("f", [50.0 * (16 if rank else 32) for _ in range(rows) for rank in range(8)]),
+    }
+    briefs = Block("brief/h", 0, array("d", [1.0 + i // 8 for i in range(8 * rows)]), columns)
+    steps = training.batch(1000)
+    more = Batch(training.run, "h", training.seq + 1, 20.0, (briefs,), (told,))
+    got = measured(tmp_path / "s", start, steps, more)
+    assert got.reduced_ranks == 7
+    assert got.throughput["samples_per_s"] == pytest.approx(50 * (32 + 7 * 16))
+    assert got.throughput["tokens_per_s"] is None

@@ -17,7 +17,7 @@ from monitor.store import Store, StoreError
 
 KEYS = [
     "schema", "run", "name", "status", "exit", "world_size", "steps", "duration_s", "throughput",
-    "step_ms", "time_share", "memory", "findings", "not_checked", "dropped_records",
+    "step_ms", "time_share", "memory", "findings", "not_checked", "dropped_records", "reduced_ranks",
 ]  # fmt: skip
 
 

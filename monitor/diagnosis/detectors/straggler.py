@@ -78,7 +78,7 @@ def detect(window: Window) -> Finding | None:
     late = _latest(seen)
     whole = median(seen.step_ms.mean(axis=0))
     share = median(late.loss_ms) / whole
-    busy = any(crowded(window, window.ranks[seen.ranks[row].rank]) for row in late.rows)
+    busy = any(crowded(window, seen.ranks[row]) for row in late.rows)
     if share >= (CROWDED_LOST_SHARE if busy else LOST_SHARE) and _always(late.loss_ms):
         return _finding(seen, late, share)
     return _wandering(seen)
