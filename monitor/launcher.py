@@ -52,6 +52,7 @@ class Place:
         run_dir: folder that keeps the runs.
         url: dashboard address with its token; None without a dashboard.
         started: whether an agent process follows the spool; False where none could be started.
+        agent: its process id.
     """
 
     run: str
@@ -59,6 +60,7 @@ class Place:
     run_dir: Path
     url: str | None
     started: bool = True
+    agent: int | None = None
 
 
 def run_key(env: Mapping[str, str] = os.environ, *, ranks: int = 1) -> str:
@@ -157,7 +159,8 @@ def enter(options: Options, key: str, *, name: str, facts: Mapping[str, Any]) ->
 
 
 def _joined(found: Mapping[str, Any]) -> Place:
-    return Place(found["run"], Path(found["spool"]), Path(found["run_dir"]), found["url"])
+    spool, runs = Path(found["spool"]), Path(found["run_dir"])
+    return Place(found["run"], spool, runs, found["url"], agent=found.get("agent"))
 
 
 def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lock: int) -> Place:
@@ -187,8 +190,9 @@ def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lo
     state.write_private(spool / "run.json", settings)
     state.write_private(note, settings)
     command = ["agent", "--spool", str(spool), "--lock-fd", str(lock)]
-    started = start(command, spool / "agent.log", (lock,))
-    return Place(run, spool, options.run_dir, url, started)
+    agent = start(command, spool / "agent.log", (lock,))
+    state.write_private(note, {**settings, "agent": agent})
+    return Place(run, spool, options.run_dir, url, agent is not None, agent)
 
 
 def _dashboard(runs: Path, run: str) -> str | None:
@@ -229,7 +233,7 @@ def ensure_hub(runs: Path) -> state.HubState:
         started = start(command, note.with_suffix(".log"), passed)
         listener.close()
         os.close(lock)
-        if not started:
+        if started is None:
             raise OSError("no process can be started here")
         return hub
     finally:
@@ -257,16 +261,16 @@ def listen(wanted: int | None = None, host: str = "127.0.0.1") -> socket.socket:
     raise OSError(f"no free port from {FIRST_PORT} to {FIRST_PORT + PORTS}")
 
 
-def start(command: list[str], log: Path, passed: tuple[int, ...]) -> bool:
+def start(command: list[str], log: Path, passed: tuple[int, ...]) -> int | None:
     """Start one of our commands as a process that is nobody's child and holds no terminal.
 
     It is started through a shell that ends at once, so that a training script which waits for its
-    own children never meets ours. Returns False where no process may be started.
+    own children never meets ours. Returns its process id; None where no process may be started.
     """
     if not sys.executable:
-        return False
+        return None
     python = [sys.executable, "-c", _BOOT, str(HOME), *command]
-    line = ["/bin/sh", "-c", 'umask 077; "$@" </dev/null >>"$0" 2>&1 &', str(log), *python]
+    line = ["/bin/sh", "-c", 'umask 077; "$@" </dev/null >>"$0" 2>&1 & echo $!', str(log), *python]
     try:
         shell = subprocess.Popen(
             line,
@@ -275,12 +279,13 @@ def start(command: list[str], log: Path, passed: tuple[int, ...]) -> bool:
             cwd="/",
             env=_helper_env(),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        return shell.wait(timeout=5) == 0
-    except (OSError, subprocess.SubprocessError):
-        return False
+        told, _ = shell.communicate(timeout=5)
+        return int(told) if shell.returncode == 0 else None
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
 
 
 def _helper_env() -> dict[str, str]:

@@ -39,10 +39,10 @@ class Helpers:
         self.commands: list[list[str]] = []
         self._running: list[subprocess.Popen[bytes]] = []
 
-    def start(self, command: list[str], log: Path, passed: tuple[int, ...]) -> bool:
+    def start(self, command: list[str], log: Path, passed: tuple[int, ...]) -> int:
         self.commands.append(command)
         self._running.append(subprocess.Popen(["sleep", "600"], pass_fds=passed))
-        return True
+        return self._running[-1].pid
 
     def end(self) -> None:
         while self._running:
@@ -158,6 +158,7 @@ def test_the_first_rank_begins_the_run_and_the_others_join(helpers: Helpers) -> 
     """One agent, one run id, one spool, however many ranks come."""
     places = [joined() for _ in range(3)]
     assert len({place.run for place in places}) == len(helpers.commands) == 1
+    assert len({place.agent for place in places} - {None}) == 1
     assert helpers.commands[0][:3] == ["agent", "--spool", str(places[0].spool)]
     assert all(place.started and place.url is None for place in places)
 
@@ -183,7 +184,7 @@ def test_a_process_whose_stdin_is_closed(tmp_path: Path) -> None:
     """Then the claim's file descriptor is 0, which is as good as any."""
     code = (
         "import monitor.launcher as launcher; from monitor.options import resolve;"
-        "launcher.start = lambda *_: True;"
+        "launcher.start = lambda *_: 1;"
         "print(launcher.enter(resolve({'dashboard': False}), 'key', name='train', facts={}).run)"
     )
     line = [sys.executable, "-c", f"import os; os.close(0); {code}"]
@@ -281,7 +282,7 @@ def test_a_helper_is_nobodys_child(tmp_path: Path) -> None:
     """A script that waits for its own children never meets ours; and it holds no stream of the script's."""
     log = tmp_path / "log"
     children = set(children_of(os.getpid()))
-    assert start(["--version"], log, ())
+    assert start(["--version"], log, ()) not in (None, os.getpid())
     until(lambda: log.exists() and log.read_text().startswith("torchvitals "))
     assert set(children_of(os.getpid())) <= children
 
@@ -304,23 +305,23 @@ def test_what_a_helper_is_told_is_not_lost_in_the_shell(tmp_path: Path) -> None:
 
 
 def test_where_no_process_may_be_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """False, and no exception: the agent then runs as a thread."""
+    """None, and no exception: the agent then runs as a thread."""
 
     def refused(*_: Any, **__: Any) -> None:
         raise PermissionError("fork")
 
     monkeypatch.setattr(subprocess, "Popen", refused)
-    assert not start(["--version"], tmp_path / "log", ())
+    assert start(["--version"], tmp_path / "log", ()) is None
     monkeypatch.undo()
     monkeypatch.setattr(sys, "executable", "")
-    assert not start(["--version"], tmp_path / "log", ())
+    assert start(["--version"], tmp_path / "log", ()) is None
 
 
 def test_without_a_hub_everything_else_is_recorded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No process may be started: no address that nobody answers at, and an agent that needs no hub."""
-    monkeypatch.setattr(launcher, "start", lambda *_: False)
+    monkeypatch.setattr(launcher, "start", lambda *_: None)
     with pytest.raises(OSError, match="no process can be started"):
         ensure_hub(tmp_path)
     place = joined(dashboard=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from monitor.agent import proc
+from monitor.agent import faults, kernel, proc
+from monitor.agent.faults import Faults
+from monitor.agent.kernel import NOWHERE, Waits
 from monitor.agent.stacks import Frame, Stacks, Thread, take
 
 LOADER = "torch/utils/data/"
@@ -27,25 +29,18 @@ _LOCKS = ("/threading.py", "multiprocessing/synchronize.py", "/queue.py")
 _QUEUES = ("multiprocessing/queues.py", "multiprocessing/connection.py")
 _SOCKETS = ("/socket.py", "/ssl.py", "/http/client.py", "multiprocessing/connection.py")
 
-#: System calls that say what native code waits for, by the machine's own numbers. Sockets: accept,
-#: connect, recvfrom, recvmsg, recvmmsg, accept4, and poll, select and epoll, with which Python waits for
-#: a socket that has a timeout. Sleep: nanosleep, clock_nanosleep.
-_MACHINE = os.uname().machine if hasattr(os, "uname") else ""
-_CALLS = {
-    "x86_64": {
-        "socket": "42 43 45 47 288 299 7 23 232 270 271 281",
-        "lock": "202",
-        "reading": "0 17 19",
-        "sleep": "35 230",
-    },
-    "aarch64": {
-        "socket": "202 203 207 212 242 243 22 72 73",
-        "lock": "98",
-        "reading": "63 65 67",
-        "sleep": "101 115",
-    },
-}.get(_MACHINE, {})
-_WAITS_FOR = {number: what for what, numbers in _CALLS.items() for number in numbers.split()}
+_DEBUGGERS = ("/pdb.py", "/bdb.py", "/debugpy/", "/pydevd", "/_pydevd_bundle/", "/IPython/terminal/debugger")
+
+#: What a process waits for, by the kernel's word for it, as said to a user.
+_WORDS = {
+    "socket": "waits for a network connection",
+    "lock": "waits for a lock, an event or a queue",
+    "reading": "waits to read from a file, a pipe or a connection",
+    "writing": "waits to write to a file, a pipe or a connection",
+    "sleep": "sleeps",
+    "child": "waits for a process that it has started",
+    "device": "waits for a device driver",
+}
 
 
 @dataclass(frozen=True)
@@ -55,12 +50,12 @@ class Seen:
     Attributes:
         stacks: its threads.
         state: /proc's letter of the main thread (R, S, D, T …); "" when unknown.
-        syscall: number of the system call it is in; "" when unknown.
+        waits: what the kernel says that it waits for, see `kernel.Waits`.
     """
 
     stacks: Stacks
     state: str = ""
-    syscall: str = ""
+    waits: Waits = NOWHERE
 
     @property
     def stopped(self) -> bool:
@@ -71,12 +66,12 @@ class Seen:
     def locked(self) -> bool:
         """The main thread waits for a lock: by its innermost frame, or in the system call under it."""
         main = self.stacks.main
-        return main is not None and (_inside(main, _LOCKS) or (self.waits_for == "lock" and not main.active))
+        return main is not None and (_inside(main, _LOCKS) or (self.waits.what == "lock" and not main.active))
 
     @property
-    def waits_for(self) -> str:
-        """socket, lock, reading, sleep, by the system call it is in; "" when it says nothing."""
-        return _WAITS_FOR.get(self.syscall, "")
+    def native(self) -> bool:
+        """No thread of Python's is to be seen, or none of the user's own code."""
+        return self.stacks.main is None or self.stacks.main.own is None
 
 
 @dataclass(frozen=True)
@@ -113,13 +108,23 @@ class Cause:
     place: Frame | None = None
 
 
-def look(pids: list[int]) -> list[Seen]:
-    """Stacks and kernel's view of several processes."""
+def look(
+    pids: list[int], registered: Faults | None = None, closed: Callable[[], bool] = lambda: False
+) -> list[Seen]:
+    """Stacks and kernel's view of several processes: a rank, and workers of its own.
+
+    Args:
+        registered: how to ask those for their stacks that nobody may look into.
+        closed: whether the rank has taken that back.
+    """
     found = []
     for stacks in take(pids):
+        if not stacks.threads and registered is not None:
+            asked = faults.ask(stacks.pid, registered, closed)
+            why = f"{stacks.why}; {asked.why}"
+            stacks = asked if asked.threads else Stacks(stacks.pid, why=why)
         stat = proc.stat(stacks.pid)
-        syscall = proc.waiting_in(stacks.pid).get("syscall", "")
-        found.append(Seen(stacks, stat.state if stat else "", syscall))
+        found.append(Seen(stacks, stat.state if stat else "", kernel.waits(stacks.pid)))
     return found
 
 
@@ -130,7 +135,9 @@ def find(scene: Scene) -> Cause:
     if scene.main.stopped:
         return Cause("stopped", "the process is stopped (SIGSTOP)", place)
     if main is None:
-        return Cause("unknown", f"no stack: {scene.main.stacks.why or 'no main thread'}")
+        return _unseen(scene.main)
+    if main.passes(*_DEBUGGERS):
+        return Cause("debugger", "waits for a person at a debugger", place)
     if main.passes(LOADER):
         return _loader(scene, place)
     if _in_collective(scene, main):
@@ -176,19 +183,24 @@ def _in_collective(scene: Scene, main: Thread) -> bool:
 
 
 def _main_thread(seen: Seen, main: Thread, place: Frame | None) -> Cause:
-    if seen.waits_for == "socket" or _inside(main, _SOCKETS):
-        return Cause("socket", "waits for a network connection", place)
+    if seen.waits.what == "socket" or _inside(main, _SOCKETS):
+        return Cause("socket", _WORDS["socket"], place)
     if seen.locked:
-        return Cause("lock", "waits for a lock, an event or a queue", place)
+        return Cause("lock", _WORDS["lock"], place)
     if seen.state == "D":
         return Cause("disk", "waits for a disk or network file system", place)
     if seen.state == "R":
         return Cause("busy", "computes without finishing a step", place)
-    if seen.waits_for == "reading":
-        return Cause("reading", "waits to read from a file, a pipe or a connection", place)
-    if seen.waits_for == "sleep":
-        return Cause("sleep", "sleeps", place)
-    return Cause("waits", "waits in native code", place)
+    if seen.waits.what:
+        return Cause(seen.waits.what, _WORDS[seen.waits.what], place)
+    return Cause("waits", f"waits in native code{seen.waits.words}", place)
+
+
+def _unseen(seen: Seen) -> Cause:
+    """Nothing of Python is to be seen; what the kernel says is better than nothing."""
+    why = seen.stacks.why or "no main thread"
+    known = f"; it {_WORDS[seen.waits.what]}" if seen.waits.what else ""
+    return Cause("unknown", f"no stack: {why}{known}{seen.waits.words}")
 
 
 def _inside(thread: Thread, files: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
+from monitor.agent.faults import Faults, registered
 from monitor.batch import Block
 from monitor.tape.layout import TapeError
 from monitor.tape.reader import JournalReader, Live, Rows, TapeReader
@@ -33,6 +34,7 @@ class Followed:
         offset: what is added to this tape's steps, since an earlier process of the rank took some.
         live: the live area as last read; None before, or when it is damaged.
         end, failure: its `end` and `exception` events, once they came.
+        faults: how it can be asked for its stacks, once it said so.
     """
 
     rank: int
@@ -50,6 +52,7 @@ class Followed:
     damaged: bool = False
     end: dict[str, Any] | None = None
     failure: dict[str, Any] | None = None
+    faults: Faults | None = None
     ended: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -158,7 +161,13 @@ class Follower:
                 tape.journal = JournalReader(str(tape.path.with_suffix(".journal")))
             except OSError:
                 return []
-        return [self._event(tape, event) for event in tape.journal.read() if _has_kind(event)]
+        told = []
+        for event in filter(_has_kind, tape.journal.read()):
+            if event["kind"] == "faults":  # between the probe and us
+                tape.faults = registered(event, self._spool)
+            else:
+                told.append(self._event(tape, event))
+        return told
 
     def _event(self, tape: Followed, event: dict[str, Any]) -> dict[str, Any]:
         at_ns = event.pop("t_ns", None)

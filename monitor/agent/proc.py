@@ -10,6 +10,8 @@ TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 #: Name that torch gives to the processes of a DataLoader.
 WORKER_NAME = "pt_data_worker"
+#: Signals are numbered from 1 to this.
+SIGNALS = 64
 #: Descendants followed at most; a process that starts more is not a training script.
 MAX_DESCENDANTS = 4096
 
@@ -37,6 +39,21 @@ class Stat:
     rss_bytes: int
     blkio_ticks: int
     exit_status: int
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Of /proc/PID/status: the main thread's state, the tracer's pid (0: none), and sets of signal numbers.
+
+    Attributes:
+        caught: those that the process handles.
+        pending: those sent and not yet taken, to the process or its main thread.
+    """
+
+    state: str
+    tracer: int
+    caught: frozenset[int]
+    pending: frozenset[int]
 
 
 def read(path: str) -> bytes | None:
@@ -78,6 +95,28 @@ def stat(pid: int, *, thread: int | None = None) -> Stat | None:
         )
     except (IndexError, ValueError):
         return None
+
+
+def signals(pid: int) -> Signals | None:
+    """How a process stands with signals; None when it is gone or there is no /proc."""
+    raw = read(f"/proc/{pid}/status")
+    if raw is None:
+        return None
+    fields = dict(line.split(":", 1) for line in raw.decode(errors="replace").splitlines() if ":" in line)
+    try:
+        return Signals(
+            fields["State"].split()[0],
+            int(fields["TracerPid"]),
+            _numbers(fields["SigCgt"]),
+            _numbers(fields["SigPnd"]) | _numbers(fields["ShdPnd"]),
+        )
+    except (KeyError, IndexError, ValueError):
+        return None
+
+
+def _numbers(mask: str) -> frozenset[int]:
+    bits = int(mask, 16)
+    return frozenset(number for number in range(1, SIGNALS + 1) if bits >> (number - 1) & 1)
 
 
 def is_same(pid: int, start_ticks: int) -> bool:

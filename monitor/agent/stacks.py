@@ -18,12 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from monitor.agent.patience import within
+
 #: A dump that takes longer is given up; the processes of one stall are dumped side by side.
 DUMP_S = 5.0
 #: Kept of one process at most.
 MAX_THREADS = 64
 MAX_FRAMES = 40
 
+#: A source file may lie on the very mount that a rank hangs at.
+READ_S = 0.5
 #: Room for an answer that nobody reads while py-spy runs.
 PIPE_BYTES = 256 * 1024
 
@@ -194,9 +198,9 @@ def short(file: str, folder: str | None) -> str:
 
 
 def source(frame: Frame, folder: str | None) -> str:
-    """The text of a frame's line; "" where the file is not to be read."""
+    """The text of a frame's line; "" where the file is not to be read, or not within READ_S."""
     file = frame.file if frame.file.startswith("/") or folder is None else f"{folder}/{frame.file}"
-    return linecache.getline(file, frame.line).strip()[:300]
+    return within(READ_S, lambda: linecache.getline(file, frame.line).strip()[:300], "")
 
 
 def working_folder(pid: int) -> str | None:

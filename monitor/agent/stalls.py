@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from monitor.agent import causes, proc
+from monitor.agent import causes, kernel, proc
 from monitor.agent.follow import Followed
 from monitor.agent.stacks import short, source, working_folder
 from monitor.batch import Block
 from monitor.schema import PHASES
+from monitor.tape.layout import TapeError
 
 #: Seconds without a step that are no stall for anybody, unless the user says otherwise.
 FLOOR_S = 5.0
@@ -166,7 +167,8 @@ class Stalls:
 
     def _look(self, tape: Followed, watched: _Watched, silent_s: float) -> list[dict[str, Any]]:
         workers = sorted(self._workers(tape))
-        main, *others = causes.look([tape.pid, *workers[:WORKERS]])
+        pids = [tape.pid, *workers[:WORKERS]]
+        main, *others = causes.look(pids, tape.faults, lambda: _closed(tape))
         if causes.compiling(main.stacks) and silent_s < COMPILE_S:
             watched.look_again_s = silent_s + FLOOR_S
             return []
@@ -198,7 +200,8 @@ class Stalls:
                 "threads": [thread.plain() for thread in main.stacks.threads],
                 "why_no_stack": main.stacks.why,
                 "state": main.state,
-                **proc.waiting_in(tape.pid),
+                **main.waits.plain(),
+                "machine": kernel.trouble(tape.pid),
                 "workers": [_worker(seen) for seen in others],
                 "waits_for": self._missing(tape) if cause.code == "collective" else [],
             }
@@ -243,11 +246,20 @@ def _worker(seen: causes.Seen) -> Mapping[str, Any]:
     return {
         "pid": seen.stacks.pid,
         "state": seen.state,
+        **seen.waits.plain(),
         "location": f"{place.file}:{place.line}" if place else None,
         "function": place.func if place else None,
         "threads": [thread.plain() for thread in seen.stacks.threads],
         "why_no_stack": seen.stacks.why,
     }
+
+
+def _closed(tape: Followed) -> bool:
+    """Whether the rank has let go of its tape by this very moment."""
+    try:
+        return tape.tape.live().closed
+    except TapeError:
+        return True
 
 
 def _cpu_s(pid: int) -> float:

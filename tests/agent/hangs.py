@@ -97,6 +97,11 @@ def all_reduce() -> None:
     dist.all_reduce(torch.ones(1))
 
 
+def crash() -> None:
+    """Native code writes where it must not."""
+    ctypes.memset(0, 1, 1)
+
+
 def eating() -> None:
     """Take memory until somebody stops it."""
     eaten = []

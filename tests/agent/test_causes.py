@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from monitor.agent import causes
+from monitor.agent import causes, kernel
 from monitor.agent.causes import Scene, Seen, find
+from monitor.agent.kernel import Waits
 from monitor.agent.stacks import Frame, Stacks, Thread
 
 LIB = "/usr/lib/python3.11/"
@@ -30,7 +31,8 @@ def seen(
 ) -> Seen:
     """A process whose main thread has these files on its stack, innermost first."""
     frames = tuple(Frame(file, 7, "f") for file in files)
-    return Seen(Stacks(pid, (Thread("MainThread", pid, state == "R", holds, frames),)), state, syscall)
+    found = Waits(kernel._CALLS[syscall][0], syscall) if syscall else Waits()
+    return Seen(Stacks(pid, (Thread("MainThread", pid, state == "R", holds, frames),)), state, found)
 
 
 def trainer(*files: str, **more: object) -> Seen:
@@ -73,16 +75,18 @@ def test_several_workers_at_one_lock() -> None:
     assert find(scene).code == "workers_locked"
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="system calls are named for x86-64 here")
 @pytest.mark.parametrize(
     ("syscall", "code"),
     [
-        ("45", "socket"),
-        ("7", "socket"),
-        ("202", "lock"),
-        ("0", "reading"),
-        ("230", "sleep"),
-        ("999", "waits"),
+        ("recvfrom", "socket"),
+        ("poll", "socket"),
+        ("futex", "lock"),
+        ("read", "reading"),
+        ("fsync", "writing"),
+        ("clock_nanosleep", "sleep"),
+        ("wait4", "child"),
+        ("ioctl", "device"),
+        ("", "waits"),
     ],
 )
 def test_native_waits_are_told_by_the_system_call(syscall: str, code: str) -> None:
@@ -91,10 +95,16 @@ def test_native_waits_are_told_by_the_system_call(syscall: str, code: str) -> No
 
 
 def test_without_a_stack_that_is_said() -> None:
-    """No permission, no stack: the cause is unknown, and why stands there."""
-    found = find(Scene("data", Seen(Stacks(1, why="Permission denied"))))
+    """No permission, no stack: the cause is unknown, why stands there, and what the kernel still knows."""
+    waiting = Waits("device", "ioctl", "nv_wait")
+    found = find(Scene("data", Seen(Stacks(1, why="Permission denied"), "S", waiting)))
     assert (found.code, found.place) == ("unknown", None)
-    assert "Permission denied" in found.text
+    assert found.text == "no stack: Permission denied; it waits for a device driver (ioctl, nv_wait)"
+
+
+def test_a_person_at_a_debugger_is_no_fault() -> None:
+    """Whatever the debugger waits in, it is named as such."""
+    assert find(Scene("other", trainer(LIB + "cmd.py", LIB + "pdb.py"))).code == "debugger"
 
 
 def test_a_compiler_at_work_is_known() -> None:

@@ -167,7 +167,7 @@ class Clocked:
         self.now_ns = 10**12
         monkeypatch.setattr(stalls.time, "perf_counter_ns", lambda: self.now_ns)
         monkeypatch.setattr(stalls, "_cpu_s", lambda pid: self.cpu_s)
-        monkeypatch.setattr(causes, "look", lambda pids: [self.seen for _ in pids])
+        monkeypatch.setattr(causes, "look", lambda pids, *_: [self.seen for _ in pids])
         self.cpu_s = 0.0
         self.seen = causes.Seen(
             Stacks(1, (Thread("MainThread", 1, False, False, (Frame("/me/t.py", 7, "f"),)),)), "S"

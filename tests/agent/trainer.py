@@ -2,7 +2,8 @@
 
     python trainer.py SPOOL JSON
 
-JSON: rank, world_size, steps (None: for ever), step_s, phase, children, env, cgroup, end (see `end`).
+JSON: rank, world_size, steps (None: for ever), step_s, phase, children, env, cgroup, faults (leave traces),
+end (see `end`).
 Prints `ready` once its steps are written.
 """
 
@@ -18,6 +19,8 @@ from typing import Any
 
 import hangs
 
+from monitor.probe.faults import Faults
+from monitor.probe.patches import Patches
 from monitor.schema import PHASES, TAPE_METRICS
 from monitor.tape import layout
 from monitor.tape.writer import JournalWriter, TapeWriter
@@ -33,6 +36,8 @@ def main(spool: str, plan: dict[str, Any]) -> int:
     journal = JournalWriter(f"{stem}.journal")
     tape = TapeWriter(f"{stem}.tape", rank=rank, world_size=plan.get("world_size", 1), local_rank=rank)
     event(journal, "attach", pid=os.getpid())
+    if plan.get("faults"):
+        event(journal, "faults", **Faults(f"{stem}.stacks", Patches()).told())
     for name, value in plan.get("facts", {}).items():
         event(journal, "fact", name=name, value=value)
     children = [subprocess.Popen([sys.executable, "-c", code]) for code in plan.get("children", [])]
@@ -73,6 +78,8 @@ def end(tape: TapeWriter, journal: JournalWriter, how: str) -> int:
     word, _, rest = how.partition(" ")
     if word == "kill":
         os.kill(os.getpid(), int(rest))
+    elif word == "crash":
+        hangs.crash()
     elif word == "exit":
         event(journal, "end", code=None, reason="end of the script")
         tape.close()
