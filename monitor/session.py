@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from monitor.launcher import Place
     from monitor.options import Options
     from monitor.probe.adapters import Adapter
+    from monitor.probe.faults import Faults
     from monitor.probe.probe import Probe
+
+#: Why a session ends whose process ends with it.
+AT_EXIT = "end of the script"
 
 _current: Session | None = None
 
@@ -77,6 +81,7 @@ class Session:
         self.url = place.url if place else None
         self._place = place
         self._probe = probe
+        self._faults: Faults | None = None
         self._pid = os.getpid()
         self._failed = False
         self.loader = loader
@@ -161,6 +166,9 @@ class Session:
             return
         try:
             probe.finish(**end)
+            # A process that ends may yet crash on its way: then its trace is still wanted.
+            if self._faults is not None and end.get("reason") != AT_EXIT:
+                self._faults.release()
         except Exception as error:  # noqa: BLE001 - the training goes on, whatever is wrong with us
             print(f"torchvitals: {_reason(error)}", file=sys.stderr)
 
@@ -169,6 +177,7 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
     from monitor import launcher
     from monitor.probe import lazy
     from monitor.probe.facts import environment
+    from monitor.probe.faults import leave_traces
     from monitor.probe.probe import Probe
     from monitor.probe.recorder import Recorder
     from monitor.tape.writer import JournalWriter, TapeWriter
@@ -191,6 +200,8 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
     recorder.event("attach", pid=os.getpid(), started_unix_s=time.time(), **about)
     recorder.fact("env", environment())
     session = Session(place, Probe(recorder, modules))
+    assert session._probe is not None
+    session._faults = leave_traces(recorder, session._probe.patches, f"{stem}.stacks", place.agent)
     _watch_end(session)
     if not place.started:
         _agent_as_thread(place)
@@ -212,7 +223,7 @@ def _watch_end(session: Session) -> None:
             previous(kind, error, trace)
 
     sys.excepthook = excepthook
-    atexit.register(session._finish, code=None, reason="end of the script")
+    atexit.register(session._finish, code=None, reason=AT_EXIT)
 
 
     recorder.fact("script", script_facts())
