@@ -1,6 +1,6 @@
 """What a training on a CUDA device leaves in tape and journal; and that without one nothing is asked.
 
-The device is a stand-in (tests/support/devices.py): no machine that runs these tests has one. Loop, probe,
+The device is a stand-in (tests/support/fakecuda.py): no machine that runs these tests has one. Loop, probe,
 tape and journal are real.
 """
 
@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 import torch
-from devices import FakeDevice, counters
+from fakecuda import FakeDevice, counters
 from loops import BATCHES, learn, loader, net, sgd
 from watching import Watch, alike, watching
 
 from monitor.probe.cuda import ROW_NS, SLOW_ROW_NS
 from monitor.probe.cuda.device import Torch
+from monitor.schema import keys_of
 
 
 class Ahead:
@@ -57,6 +58,12 @@ def timed(folder: Path, device: FakeDevice, between: Callable[[], None] = lambda
 
         train(between=step)
     return watch
+
+
+def test_every_number_has_its_place_in_the_schema(tmp_path: Path) -> None:
+    """So that store, page and detectors know it."""
+    keys = {key for row in rows(timed(tmp_path, FakeDevice())) for key in row}
+    assert {"cuda_steps", "cuda_syncs", "gpu_step_ms"} <= keys <= set(keys_of("cuda"))
 
 
 def rows(watch: Watch) -> list[dict[str, float]]:

@@ -1,12 +1,12 @@
 """The device's time for each phase: right, never waited for, and never more than a thousandth of the run.
 
-The device is a stand-in (tests/support/devices.py): no machine that runs these tests has one.
+The device is a stand-in (tests/support/fakecuda.py): no machine that runs these tests has one.
 """
 
 from __future__ import annotations
 
 import pytest
-from devices import MS, FakeDevice, Hands
+from fakecuda import MS, FakeDevice, Hands
 
 from monitor.probe.clock import BACKWARD, DATA, FORWARD, OPTIMIZER, Clock, make_clock
 from monitor.probe.cuda.timing import EVERY_NS, MARKS, PENDING, REST, Timing, summed
