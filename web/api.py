@@ -3,10 +3,11 @@
 | path | answer |
 | --- | --- |
 | `api/runs` | `{"runs": […], "trash": […]}`, newest first; trash: deleted runs that can be brought back |
-| `api/runs/RUN` | the run's present state, with `meta` (the schema is in it) and `facts` |
+| `api/runs/RUN` | the run's present state, with `meta` (the schema is in it), `facts` and `checks` (codes) |
 | `api/runs/RUN/report` | the report of the contract |
 | `api/runs/RUN/series?stream=&keys=a,b&from=&to=&points=` | min, max, mean of each key, at most `points` |
 | `api/runs/RUN/events?after=&limit=` | `{"events": […]}` with `id` above `after`, oldest first |
+| `api/runs/RUN/times?stream=&at=20,99` | `{"t_s": {"20": 1.4, "99": null}}`: when these rows (steps) ended |
 
 `from` and `to` are seconds since the run began; either may be left out. A stream that has no rows (yet)
 has no points; that is no error.
@@ -21,6 +22,8 @@ from typing import Any
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import BadRequest, NotFound
 
+from monitor.diagnosis.doctor import discover
+
 from .encode import dumps
 from .source import Source
 
@@ -33,7 +36,11 @@ MAX_EVENTS, EVENTS = 1_000, 200
 #: Times beyond this many seconds (30,000 years) are a mistake.
 _MAX_TIME_S = 1e12
 
+#: Every check there is, whether it could run or not.
+_CHECKS = [detector.code for detector in discover()]
+
 _STREAM = re.compile(r"[a-z]{1,8}(/[A-Za-z0-9._-]{1,128}){0,2}\Z")
+_ROW = re.compile(r"[0-9]{1,15}\Z")
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,63}\Z")
 
 
@@ -51,7 +58,7 @@ def blueprint(source: Source) -> Blueprint:
         if state is None:
             raise NotFound(f"no run is called {run!r}; see api/runs")
         with source.store(run) as store:
-            return reply({**state, "meta": store.meta(), "facts": store.facts()})
+            return reply({**state, "meta": store.meta(), "facts": store.facts(), "checks": _CHECKS})
 
     @routes.get("/runs/<run>/report")
     def report(run: str) -> Response:
@@ -72,6 +79,13 @@ def blueprint(source: Source) -> Blueprint:
         with source.store(run) as store:
             return reply({"events": store.events(after=after, limit=limit)})
 
+    @routes.get("/runs/<run>/times")
+    def times(run: str) -> Response:
+        stream, rows = stream_of() or "rank/0", _rows()
+        with source.store(run) as store:
+            found = {row: store.rows(stream, [], row, row)["t_s"] for row in rows}
+        return reply({"t_s": {str(row): float(t_s[0]) if len(t_s) else None for row, t_s in found.items()}})
+
     return routes
 
 
@@ -86,6 +100,14 @@ def stream_of() -> str | None:
     if stream is not None and not _STREAM.match(stream):
         raise BadRequest("stream is a name like run, rank/0, host/NAME")
     return stream
+
+
+def _rows() -> list[int]:
+    """The row numbers that the request names. Raises BadRequest."""
+    texts = [text for text in request.args.get("at", "").split(",") if text]
+    if not 1 <= len(texts) <= MAX_KEYS or not all(map(_ROW.match, texts)):
+        raise BadRequest(f"at is 1 to {MAX_KEYS} row numbers, separated by commas")
+    return [int(text) for text in texts]
 
 
 def _keys() -> list[str]:

@@ -31,6 +31,7 @@ def test_a_runs_state_comes_with_what_describes_it(hub: Hub):
     assert (body["seq"], body["tiles"]["loss"]) == (7, None)
     assert body["meta"]["run"] == "run-1"
     assert body["facts"] == {}
+    assert {"data_starvation", "stall"} <= set(body["checks"])
 
 
 def test_a_series_has_min_max_and_mean(hub: Hub):
@@ -48,6 +49,20 @@ def test_a_series_keeps_to_its_range_and_number_of_points(hub: Hub):
     body = hub.get("/api/runs/run-1/series?stream=rank/0&keys=step_ms&from=1&to=9&points=10").json()
     assert 1 <= len(body["t"]) <= 10
     assert 1 <= min(body["t"]) <= max(body["t"]) <= 9
+
+
+def test_a_step_is_found_in_time(hub: Hub):
+    """The page marks a finding's steps on its time axis; a step that is not there has no time."""
+    rows = hub.get("/api/runs/run-1/series?stream=rank/0&keys=step_ms").json()["t"]
+    body = hub.get("/api/runs/run-1/times?at=0,3,99").json()
+    assert body == {"t_s": {"0": rows[0], "3": rows[3], "99": None}}
+    assert hub.get("/api/runs/run-1/times?stream=rank/7&at=0").json() == {"t_s": {"0": None}}
+
+
+@pytest.mark.parametrize("at", ["", "-1", "1.5", "x", "9" * 40, ",".join(map(str, range(65)))])
+def test_a_wrong_step_is_refused(hub: Hub, at: str):
+    """Row numbers are whole, and few."""
+    assert hub.get(f"/api/runs/run-1/times?at={at}").status_code == 400
 
 
 def test_events_come_after_the_last_one_known(hub: Hub):
