@@ -1,6 +1,7 @@
 """How true the figures of many ranks are: communication against two other measurements, late ranks by seed.
 
     python benchmarks/ranks.py [--seeds N] [--only share|late|cost]
+    python benchmarks/ranks.py --simulate 1024 [--seconds S]
 
 Two ranks over gloo on this machine. *share*: exposed communication as the probe measured it, beside
 torch.profiler over the same steps (from the end of the arithmetic to the end of the last gloo operation; it
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -221,7 +223,14 @@ def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ask.add_argument("--seeds", type=int, default=20)
     ask.add_argument("--only", choices=("share", "late", "cost"))
+    ask.add_argument("--simulate", type=int, metavar="RANKS", help="see benchmarks/crowd.py")
+    ask.add_argument("--seconds", type=float, default=60.0)
     args = ask.parse_args()
+    if args.simulate:
+        crowd = Path(__file__).with_name("crowd.py")
+        hosts = str(max(args.simulate // 8, 1))
+        command = [sys.executable, str(crowd), "--hosts", hosts, "--seconds", str(args.seconds)]
+        raise SystemExit(subprocess.run(command, check=False).returncode)
     if args.only in (None, "share"):
         share()
     if args.only in (None, "late"):
