@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "an Accelerate Accelerator"
 PACKAGES = ("accelerate",)
+TRANSFERS = (("accelerate.data_loader", "send_to_device"),)
 MIN_VERSION = (0, 34)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NAME = "a fastai Learner"
 PACKAGES = ("fastai",)
+TRANSFERS = (("fastai.data.load", "to_device"),)
 MIN_VERSION = (2, 7)
 
 

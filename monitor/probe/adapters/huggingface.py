@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "a Hugging Face Trainer"
 PACKAGES = ("transformers",)
+TRANSFERS = (("transformers.trainer", "Trainer._prepare_inputs"),)
 MIN_VERSION = (4, 46)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "an Ignite Engine"
 PACKAGES = ("ignite",)
+TRANSFERS = (("ignite.engine", "convert_tensor"),)
 MIN_VERSION = (0, 4, 8)
 
 _attached: weakref.WeakSet[Any] = weakref.WeakSet()

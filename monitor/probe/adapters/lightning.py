@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 NAME = "a Lightning Trainer"
 PACKAGES = ("lightning", "pytorch_lightning")
+TRANSFERS = (
+    ("lightning.pytorch.strategies.strategy", "Strategy.batch_to_device"),
+    ("pytorch_lightning.strategies.strategy", "Strategy.batch_to_device"),
+)
 MIN_VERSION = (2, 0)
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")

@@ -140,12 +140,12 @@ def _allocator_setting() -> str | None:
 
 
 _QUESTIONS: dict[str, Callable[[], Any]] = {
-    "device": torch.cuda.current_device,
-    "devices": torch.cuda.device_count,
+    "device": lambda: torch.cuda.current_device(),
+    "devices": lambda: torch.cuda.device_count(),
     "cuda": lambda: torch.version.cuda,
     "hip": lambda: torch.version.hip,
     "conf": _allocator_setting,
-    "backend": torch.cuda.get_allocator_backend,
+    "backend": lambda: torch.cuda.get_allocator_backend(),
     "matmul_precision": matmul_precision,
     "cudnn_tf32": lambda: torch.backends.cudnn.allow_tf32,
     "cudnn_benchmark": lambda: torch.backends.cudnn.benchmark,
