@@ -6,7 +6,7 @@
 | `api/runs/RUN` | the run's present state, with `meta` (the schema is in it), `facts` and `checks` (codes) |
 | `api/runs/RUN/report` | the report of the contract |
 | `api/runs/RUN/series?stream=&keys=a,b&from=&to=&points=` | min, max, mean of each key, at most `points` |
-| `api/runs/RUN/events?after=&limit=` | `{"events": […]}` with `id` above `after`, oldest first |
+| `api/runs/RUN/events?after=&limit=&kinds=&newest=1` | `{"events": […]}` after id `after`, or the newest |
 | `api/runs/RUN/times?stream=&at=20,99` | `{"t_s": {"20": 1.4, "99": null}}`: when these rows (steps) ended |
 
 `from` and `to` are seconds since the run began; either may be left out. A stream that has no rows (yet)
@@ -77,7 +77,9 @@ def blueprint(source: Source) -> Blueprint:
         after = whole("after", 0, 0, 2**53)
         limit = whole("limit", EVENTS, 1, MAX_EVENTS)
         with source.store(run) as store:
-            return reply({"events": store.events(after=after, limit=limit)})
+            if whole("newest", 0, 0, 1):
+                return reply({"events": store.last_events(_kinds(), limit=limit)})
+            return reply({"events": store.events(_kinds(), after=after, limit=limit)})
 
     @routes.get("/runs/<run>/times")
     def times(run: str) -> Response:
@@ -100,6 +102,14 @@ def stream_of() -> str | None:
     if stream is not None and not _STREAM.match(stream):
         raise BadRequest("stream is a name like run, rank/0, host/NAME")
     return stream
+
+
+def _kinds() -> list[str] | None:
+    """Kinds of events that the request names; None for all. Raises BadRequest."""
+    kinds = [kind for kind in request.args.get("kinds", "").split(",") if kind]
+    if len(kinds) > MAX_KEYS or not all(map(_KEY.match, kinds)):
+        raise BadRequest(f"kinds are at most {MAX_KEYS} names, separated by commas")
+    return kinds or None
 
 
 def _rows() -> list[int]:

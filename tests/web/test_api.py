@@ -51,6 +51,17 @@ def test_a_series_keeps_to_its_range_and_number_of_points(hub: Hub):
     assert 1 <= min(body["t"]) <= max(body["t"]) <= 9
 
 
+def test_the_newest_events_and_some_kinds(hub: Hub):
+    """A page that opens late sees the end of the story first, and only the kinds it asks for."""
+    hub.pipeline.take(make_batch(seq=2))
+    events = hub.get("/api/runs/run-1/events").json()["events"]
+    assert len(events) == 2
+    assert hub.get("/api/runs/run-1/events?newest=1&limit=1").json()["events"] == events[-1:]
+    assert hub.get("/api/runs/run-1/events?newest=1&kinds=stack").json() == {"events": []}
+    assert hub.get("/api/runs/run-1/events?kinds=log,stack").json()["events"] == events
+    assert hub.get("/api/runs/run-1/events?kinds=a%20b").status_code == 400
+
+
 def test_a_step_is_found_in_time(hub: Hub):
     """The page marks a finding's steps on its time axis; a step that is not there has no time."""
     rows = hub.get("/api/runs/run-1/series?stream=rank/0&keys=step_ms").json()["t"]
