@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from monitor.batch import Batch, Block
+from monitor.diagnosis.clocks import offsets
 from monitor.diagnosis.window import Window
 from monitor.live import briefs
 from monitor.live.columns import Columns
@@ -17,6 +18,7 @@ from monitor.live.ending import ending
 from monitor.live.heat import Heat
 from monitor.live.pulse import Pulse
 from monitor.live.rank import LEAST_ROWS, LEAST_SAMPLES, RankState, samples
+from monitor.live.together import Together, moved
 from monitor.schema import Metric, describe
 
 __all__ = ["RankState", "RunState"]
@@ -65,6 +67,7 @@ class RunState:
         own: the run's own stream, about a row a second.
         heat: all ranks' time by phase, over the whole run.
         briefs: by host name, its ranks in averages; only in runs of many ranks.
+        together: puts batches of all hosts on the run's time, before they are taken.
         about: name, world size, start and the like.
         agents: host -> {"pid", "version"} of its agent.
         now_s: newest time known, seconds since the run began.
@@ -91,6 +94,7 @@ class RunState:
         self.pulse = Pulse()
         self.heat = Heat()
         self.briefs: dict[str, Columns] = {}
+        self.together = Together()
         self._more = dict.fromkeys(_BRIEFED, 0.0)
 
     def take(self, batch: Batch) -> Block | None:
@@ -181,9 +185,19 @@ class RunState:
         """The status of the contract, and its `exit` (None while the run goes on)."""
         if not self.finished:
             return ("stalled" if self.stalled else "running"), None
+        ahead = self._ahead()
         return ending(
-            {**rank.ended, "exception": rank.failed} for rank in self.ranks.values() if rank.ended is not None
+            {**moved(rank.ended, -ahead.get(str(rank.process.get("host")), 0.0)), "exception": rank.failed}
+            for rank in self.ranks.values()
+            if rank.ended is not None
         )
+
+    def _ahead(self) -> dict[str, float]:
+        """Host -> what its times are ahead of the first host's, where its ranks met others in collectives."""
+        hosts = {number: str(rank.process.get("host")) for number, rank in self.ranks.items()}
+        if len(set(hosts.values())) < 2:
+            return {}
+        return {host: offset.ahead_s for host, offset in offsets(self.window(), hosts).items()}
 
     def window(self) -> Window:
         """What detectors see. Its arrays are views that stand until the next `take`."""
@@ -206,8 +220,10 @@ class RunState:
             **self.about,
             "schema": self._schema(),
             "hosts": sorted(self.agents),
-            "agents": self.agents,
-            "host_facts": self.host_facts,
+            # Copies: what was written is compared with what is to be written.
+            "agents": dict(self.agents),
+            "shifts": dict(self.together.shifts),
+            "host_facts": {host: dict(facts) for host, facts in self.host_facts.items()},
             "processes": {str(number): rank.process for number, rank in self.ranks.items()},
         }
 

@@ -25,6 +25,7 @@ def restore(run: str, store: Store) -> RunState:
         state.agents.setdefault(host, {})
     state.about.update({key: meta[key] for key in state.about if meta.get(key) is not None})
     state.host_facts.update(meta.get("host_facts") or {})
+    state.together.shifts.update(meta.get("shifts") or {})
     for event in store.last_events(limit=EVENTS):
         state.note(event, str(event.get("host") or meta.get("host") or next(iter(state.agents), "")))
     _facts(state, store)

@@ -76,7 +76,7 @@ class LiveRun:
         self._saved_meta: dict[str, Any] = {}
         self._due_s = 0.0
         self._over = False
-        self.told_silence = self._told_over = False
+        self._told_silence = self._told_over = False
         self.told_s = clock()
         self._seq = 0
         self._marks: dict[str, int] = {}
@@ -105,12 +105,12 @@ class LiveRun:
     def store(self, batch: Batch) -> bool:
         """Take a batch into memory and into the store. False where it had come before."""
         fresh = batch.seq > self._seen.get(batch.host, 0)
-        batch = self._without_secrets(batch)
+        batch = self.state.together.place(self._without_secrets(batch), self.state.about["started_unix_s"])
         kept = tuple(event for event in batch.events if event["kind"] not in PASSING)
         blocks = batch.blocks
         if fresh:
             self._seen[batch.host] = batch.seq
-            self.touched_s, self.data_unix_s, self.told_silence = self._clock(), self._wall(), False
+            self.touched_s, self.data_unix_s, self._told_silence = self._clock(), self._wall(), False
             row = self.state.take(batch)
             blocks = blocks if row is None else (*blocks, row)
         self._enqueue(dataclasses.replace(batch, blocks=blocks, events=kept))
@@ -164,8 +164,8 @@ class LiveRun:
 
     def fell_silent(self) -> bool:
         """Whether the agent has been lost since this was last asked."""
-        lost = self._agent_lost() and not self.told_silence
-        self.told_silence |= lost
+        lost = self._agent_lost() and not self._told_silence
+        self._told_silence |= lost
         return lost
 
     def idle(self, silent_s: float) -> bool:
