@@ -15,13 +15,25 @@ export class ApiError extends Error {
 export async function read(path, { signal, query = {} } = {}) {
   const url = new URL(path, document.baseURI);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
-  const response = await fetch(url, { signal, headers: { accept: "application/json" } }).catch((error) => {
+  const { response, body } = await ask(url, { signal, headers: { accept: "application/json" } });
+  const date = Date.parse(response.headers.get("date") ?? "");
+  return { body, hubUnixS: Number.isNaN(date) ? null : date / 1000 };
+}
+
+/** Has the hub change something; the JSON that it answers with. */
+export async function send(path, change) {
+  const headers = { accept: "application/json", "content-type": "application/json" };
+  const { body } = await ask(new URL(path, document.baseURI), { method: "POST", headers, body: JSON.stringify(change) });
+  return body;
+}
+
+async function ask(url, options) {
+  const response = await fetch(url, options).catch((error) => {
     throw error.name === "AbortError" ? error : new ApiError(0, t("the hub does not answer"));
   });
   const body = await response.json().catch(() => null);
   if (!response.ok) throw new ApiError(response.status, body?.error ?? response.statusText);
-  const date = Date.parse(response.headers.get("date") ?? "");
-  return { body, hubUnixS: Number.isNaN(date) ? null : date / 1000 };
+  return { response, body };
 }
 
 /** Path below which everything about one run lies. */

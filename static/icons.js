@@ -15,6 +15,8 @@ const STROKES = {
   keys: ["M1.5 4h13v8h-13z", "M4 6.5h.1M6.7 6.5h.1M9.3 6.5h.1M12 6.5h.1M5 9.6h6"],
   language: ["M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8Z", "M1.8 8h12.4M8 1.8c-4.4 4-4.4 8.4 0 12.4M8 1.8c4.4 4 4.4 8.4 0 12.4"],
   list: ["M5.5 4h8M5.5 8h8M5.5 12h8", "M2.5 4h.1M2.5 8h.1M2.5 12h.1"],
+  more: ["M3 8h.1M8 8h.1M13 8h.1"],
+  flag: ["M3.5 14.5V2", "M3.5 2.5h8.5l-2 3 2 3H3.5"],
 };
 
 /** The drawing called `name`; decoration only, since a word always stands beside it. */

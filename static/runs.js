@@ -1,41 +1,53 @@
-/** The list of all runs, live ones first. */
+/** The list of all runs, live ones first: search, select to compare, say something of a run, delete with undo. */
 
 import { read } from "./api.js";
 import { failureText } from "./banner.js";
-import { h, setText, setValue } from "./dom.js";
-import { count, duration, moment, number } from "./format.js";
-import { hubText, N, t } from "./i18n.js";
-import { toRun } from "./route.js";
+import { h, setText } from "./dom.js";
+import { N, t } from "./i18n.js";
+import { RunEditor } from "./runsedit.js";
+import { RunsBar } from "./runsbar.js";
+import { RunRow } from "./runsrow.js";
+import { chosen, inOrder } from "./runssearch.js";
+import { RunsTrash } from "./runstrash.js";
 import { PLAIN_TAB, showTab } from "./tab.js";
-import { isLive, statusOf } from "./status.js";
 
 const AGAIN_MS = 3_000; // between two reads of the list while it is on screen
-const MAX_ROWS = 500;
-const HEADS = [N("Run"), N("Status"), N("Verdict"), N("Steps"), N("Steps/s"), N("Started"), N("Duration")];
+const MAX_ROWS = 1_000;
+const HEADS = [
+  ["select", N("Select")], ["name", N("Run")], ["state", N("Status")], ["sentence", N("Verdict")], ["speed", N("Steps/s")], ["steps", N("Steps")],
+  ["when", N("Started")], ["lasted", N("Duration")], ["more", N("Actions")],
+];
 
-/** The list as the hub gives it, newest first, live ones before the others. */
+/** The list as the hub gives it: live runs first, the newest of each first. */
 export async function readRuns(signal) {
+  return (await readList(signal)).runs;
+}
+
+async function readList(signal) {
   const { body } = await read("api/runs", { signal });
-  const runs = Array.isArray(body) ? body : body.runs ?? [];
-  const start = (run) => run.started_unix_s ?? 0;
-  return runs.sort((a, b) => Number(isLive(b.status)) - Number(isLive(a.status)) || start(b) - start(a));
+  return { runs: inOrder(body?.runs ?? []), trash: body?.trash ?? [] };
 }
 
 export class RunList {
   element = h("section", { class: "runs", "aria-labelledby": "runs-title" });
   strip = h("div", { class: "strip-run" }, h("div", { class: "who" }, h("h1", { id: "runs-title" }, t("Runs"))));
-  #message = h("p", { class: "nothing" }, t("Looking…"));
+  #message = h("p", { class: "nothing", role: "status" }, t("Looking…"));
   #body = h("tbody");
   #table = h("table", { hidden: true });
-  #rows = new Map(); // run id → {element, cells}
+  #bar = new RunsBar(() => this.#draw());
+  #trash = new RunsTrash(() => this.#refresh());
+  #editor = new RunEditor({ changed: () => this.#refresh(), deleted: (run) => { this.#bar.select(run.run, false); this.#trash.offer(run); this.#refresh(); } });
+  #rows = new Map(); // run id → RunRow
+  #runs = [];
   #abort = new AbortController();
   #timer = null;
-  actions = {};
+  actions = { "/": () => this.#bar.focus(), Escape: () => this.#bar.clear() };
 
   constructor() {
-    const heads = HEADS.map((text) => h("th", { scope: "col" }, t(text)));
-    this.#table.append(h("caption", { class: "offscreen" }, t("All runs")), h("thead", {}, h("tr", {}, ...heads)), this.#body);
-    this.element.append(this.#message, this.#table);
+    const quiet = new Set(["select", "more"]);
+    const head = ([name, text]) => h("th", { scope: "col", class: name }, quiet.has(name) ? h("span", { class: "offscreen" }, t(text)) : t(text));
+    this.#table.append(h("caption", { class: "offscreen" }, t("All runs")), h("thead", {}, h("tr", {}, ...HEADS.map(head))), this.#body);
+    this.element.append(this.#bar.element, this.#message, this.#table, this.#trash.element, this.#editor.element);
   }
 
   connect() {
@@ -49,48 +61,48 @@ export class RunList {
   }
 
   #refresh = async () => {
+    clearTimeout(this.#timer);
     try {
-      if (!document.hidden) this.#show(await readRuns(this.#abort.signal));
+      if (!document.hidden) {
+        const { runs, trash } = await readList(this.#abort.signal);
+        this.#runs = runs;
+        this.#trash.update(trash);
+        this.#draw();
+      }
     } catch (error) {
       if (error.name === "AbortError") return;
       setText(this.#message, error.status === 0 ? t("The hub does not answer. Trying again…") : failureText(error));
       this.#message.hidden = false;
     }
-    this.#timer = setTimeout(this.#refresh, AGAIN_MS);
+    clearTimeout(this.#timer);
+    if (!this.#abort.signal.aborted) this.#timer = setTimeout(this.#refresh, AGAIN_MS);
   };
 
-  #show(runs) {
-    const shown = runs.slice(0, MAX_ROWS);
-    setText(this.#message, shown.length === 0 ? t("No runs yet. Start one with: {command}", { command: "torchvitals run train.py" }) : "");
-    this.#message.hidden = shown.length > 0;
-    this.#table.hidden = shown.length === 0;
+  #draw() {
+    const found = chosen(this.#runs, this.#bar.query, this.#bar.archived);
+    const shown = found.slice(0, MAX_ROWS);
+    this.#bar.update(this.#runs);
+    this.#tell(shown.length, found.length);
     const elements = shown.map((run) => this.#row(run));
     if (elements.length !== this.#body.children.length || elements.some((e, i) => this.#body.children[i] !== e)) {
       this.#body.replaceChildren(...elements);
     }
   }
 
-  #row(run) {
-    const id = String(run.run ?? run.id);
-    if (!this.#rows.has(id)) this.#rows.set(id, emptyRow(id));
-    const { element, link, status, cells } = this.#rows.get(id);
-    const { word, tone } = statusOf(run.status);
-    setText(link, String(run.name ?? id));
-    setText(status, t(word));
-    status.dataset.tone = tone;
-    const texts = [
-      hubText(run.verdict?.i18n, run.verdict?.text ?? run.error ?? ""), count(run.steps ?? null), number(run.steps_per_s ?? null),
-      moment(run.started_unix_s ?? null), duration(run.duration_s ?? null),
-    ];
-    texts.forEach((text, i) => setValue(cells[i], text));
-    return element;
+  #tell(shown, found) {
+    const none = this.#runs.length === 0 ? t("No runs yet. Start one with: {command}", { command: "torchvitals run train.py" }) : t("No run is like that.");
+    setText(this.#message, shown === 0 ? none : found > shown ? t("The first {shown} of {found} runs; search for others.", { shown, found }) : "");
+    this.#message.hidden = this.#message.textContent === "";
+    this.#table.hidden = shown === 0;
   }
-}
 
-function emptyRow(id) {
-  const link = h("a", { href: toRun(id) });
-  const status = h("span", { class: "status" });
-  const cells = ["sentence", "number", "number", "when", "number"].map((name) => h("td", { class: name }));
-  const name = h("th", { scope: "row" }, link, h("span", { class: "run-id" }, id));
-  return { element: h("tr", {}, name, h("td", {}, status), ...cells), link, status, cells };
+  #row(run) {
+    if (!this.#rows.has(run.run)) {
+      const row = new RunRow(run.run, { select: (on) => this.#bar.select(run.run, on), edit: () => this.#editor.open(row.run) });
+      this.#rows.set(run.run, row);
+    }
+    const row = this.#rows.get(run.run);
+    row.update(run, this.#bar.selected.has(run.run));
+    return row.element;
+  }
 }
