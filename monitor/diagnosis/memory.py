@@ -9,7 +9,7 @@ import numpy as np
 from .machine import recent, values
 from .robust import Values
 from .steady import RECENT_S, WARMUP_STEPS
-from .window import Rank, Window
+from .window import Rank, Table, Window
 
 #: A sample so soon after the last step, in seconds, still tells what that step left behind: samples are
 #: a second apart, and short runs have few.
@@ -51,12 +51,19 @@ def process_tree(rank: Rank) -> Held:
     return Held(tree.t_s[new], tree.step[new], tree.mb[new])
 
 
-def _held(rank: Rank, key: str) -> Held:
+def on_device(rank: Rank) -> Held:
+    """What torch had allocated on the rank's device at the end of a step."""
+    return _held(rank, "cuda_allocated_mb", rank.cuda)
+
+
+def _held(rank: Rank, key: str, table: Table | None = None) -> Held:
     steps, ends = rank.steps.get("step", np.empty(0)), rank.steps.get("t_s", np.empty(0))
     after = ends[np.searchsorted(steps, WARMUP_STEPS) :]
     if not len(after):
         return Held(*(np.empty(0),) * 3)
-    samples = recent(rank.samples, max(float(after[0]), float(after[-1]) - RECENT_S))
+    samples = recent(
+        rank.samples if table is None else table, max(float(after[0]), float(after[-1]) - RECENT_S)
+    )
     t_s, mb = values(samples, "t_s"), values(samples, key)
     known = ~np.isnan(mb) & (t_s <= ends[-1] + AFTER_S)
     return Held(t_s[known], np.interp(t_s, ends, steps.astype(np.float64))[known], mb[known])

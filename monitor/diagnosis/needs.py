@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .device import cuda, rows, timed
 from .elsewhere import unclaimed_ms
 from .facts import fact
+from .machine import values
 from .say import say
 from .steady import MIN_STEPS, share, steady, train_loader
 from .window import Rank, Window
@@ -122,12 +124,51 @@ def _other_stacks(window: Window) -> str | None:
     return "time outside the known phases, and no stacks of it"
 
 
+def _cuda(window: Window) -> str | None:
+    return None if _any(window, lambda rank: bool(cuda(rank))) else "no CUDA device"
+
+
+def _allocator(window: Window) -> str | None:
+    def told(rank: Rank) -> bool:
+        return bool(len(rows(rank).get("t_s", ())))
+
+    return _cuda(window) or (None if _any(window, told) else "nothing told of GPU memory after warm-up yet")
+
+
+def _timing(window: Window) -> str | None:
+    def told(rank: Rank) -> bool:
+        return timed(rows(rank), "gpu_step_ms") > 0
+
+    return _cuda(window) or (None if _any(window, told) else "no step timed on the GPU yet")
+
+
+def _batch(window: Window) -> str | None:
+    looked = _any(window, lambda rank: bool(rank.facts_of("batch")))
+    return _cuda(window) or (None if looked else "no batch looked at yet")
+
+
+def _gpu(window: Window) -> str | None:
+    return _cuda(window) or (None if window.gpus else "the GPU's driver cannot be asked")
+
+
+def _gpu_processes(window: Window) -> str | None:
+    """In a container the driver numbers processes its own way: then ours are not among them."""
+    told = any(np.isfinite(values(table, "gpu_own_memory_mb")).any() for table in window.gpus.values())
+    return _gpu(window) or (None if told else "whose processes are on the GPU cannot be told")
+
+
 def _any(window: Window, holds: Callable[[Rank], bool]) -> bool:
     return any(holds(rank) for rank in window.ranks.values())
 
 
 #: Every need a detector may name in NEEDS.
 NEEDS: dict[str, Need] = {
+    "allocator": _allocator,
+    "batch": _batch,
+    "cuda": _cuda,
+    "gpu": _gpu,
+    "gpu_processes": _gpu_processes,
+    "timing": _timing,
     "steps": _steps,
     "loader": _loader,
     "workers": _workers,

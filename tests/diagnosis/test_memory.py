@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from devices import gpu_rank
 from windows import rank, samples, window
 
-from monitor.diagnosis.memory import AFTER_S, limit_mb, main_process, process_tree
+from monitor.diagnosis.memory import AFTER_S, limit_mb, main_process, on_device, process_tree
 from monitor.diagnosis.window import Rank
 
 
@@ -43,3 +44,11 @@ def test_the_lowest_limit_counts():
     }
     assert limit_mb(window(hosts=hosts)) == 800.0
     assert limit_mb(window()) is None
+
+
+def test_what_torch_has_allocated_on_the_device():
+    """By the probe's rows, and nothing where there are none."""
+    memory = on_device(gpu_rank(rows={"cuda_allocated_mb": np.arange(21)}))
+    assert memory.mb.tolist() == list(range(2, 22))[: len(memory)]
+    assert memory.step[-1] > 370
+    assert len(on_device(rank(500, samples=samples(20, rss_mb=500.0)))) == 0

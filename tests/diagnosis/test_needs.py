@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from devices import gpu_rank, on_gpu
 from windows import event, loader, rank, samples, window
 
+from monitor.diagnosis.doctor import discover
 from monitor.diagnosis.needs import NEEDS, absent
 from monitor.diagnosis.steady import MIN_STEPS, WARMUP_STEPS
 from monitor.diagnosis.window import Window
 
-FULL = window(
-    rank(60, number=1),
-    rank(
-        60,
-        comm=1.0,
-        epoch=[0] * 20 + [1] * 20 + [2] * 20,
-        samples=samples(rss_mb=500.0),
-        facts={
-            **loader(),
-            "precision": {"autocast": True, "scaler": True},
-            "compile": {"used": True},
-            "ddp": {"find_unused_parameters": True},
-            "model/1": {"class": "Net"},
-        },
+NO_CUDA = "no CUDA device"
+#: Checks that only a GPU can fail.
+GPU_CODES = """
+pin_memory_off tf32_off memory_fragmentation memory_headroom empty_cache_churn small_allocations launch_bound
+gpu_underused gpu_throttled gpu_shared gpu_error
+""".split()
+
+FULL = replace(
+    window(
+        rank(60, number=1),
+        rank(
+            60,
+            comm=1.0,
+            epoch=[0] * 20 + [1] * 20 + [2] * 20,
+            samples=samples(rss_mb=500.0),
+            facts={
+                **loader(),
+                "precision": {"autocast": True, "scaler": True},
+                "compile": {"used": True},
+                "ddp": {"find_unused_parameters": True},
+                "model/1": {"class": "Net"},
+            },
+        ),
+        gpu_rank(2),
+        rank(60, number=1, comm=2.0),
+        events=[event("other_stack", total=1, frames=[])],
+        hosts={"here": samples(cpu_used=1.0)},
     ),
-    rank(60, number=1, comm=2.0),
-    events=[event("other_stack", total=1, frames=[])],
-    hosts={"here": samples(cpu_used=1.0)},
+    gpus=on_gpu().gpus,
 )
 
 
@@ -89,3 +104,20 @@ def test_an_unknown_need_is_a_programmers_mistake():
     """A need that does not exist is refused loudly."""
     with pytest.raises(KeyError):
         absent(frozenset({"luck"}), FULL)
+
+
+@pytest.mark.parametrize("code", GPU_CODES)
+def test_on_a_cpu_the_gpu_s_checks_say_why_they_did_not_run(code: str):
+    """No CUDA device: in a run that trained well otherwise, and in an empty one."""
+    needs = next(one.needs for one in discover() if one.code == code)
+    assert absent(needs, replace(FULL, gpus={}, ranks={0: rank(60, samples=samples(rss_mb=1.0))})) == NO_CUDA
+    assert absent(needs, Window(0.0, {})) == NO_CUDA
+
+
+def test_a_device_that_tells_nothing_yet():
+    """What is missing is named."""
+    silent = replace(gpu_rank(), cuda={})
+    seen = replace(on_gpu(), ranks={0: silent})
+    assert absent(frozenset({"allocator"}), seen) == "nothing told of GPU memory after warm-up yet"
+    assert absent(frozenset({"timing"}), on_gpu(rows={"gpu_timed": 0})) == "no step timed on the GPU yet"
+    assert absent(frozenset({"batch"}), on_gpu(facts={"batch/1": 0})) is None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from devices import on_gpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import env, event, every, loader, rank, samples, window
@@ -43,6 +44,19 @@ SETTLING = np.where(np.arange(150) < 12, 1.0, 0.0)
 EPOCHS = {"epoch": np.repeat(np.arange(12), 12)}
 
 HEALTHY: dict[str, Window] = {
+    "gpu": replace(on_gpu(), finished=True),
+    "gpu that waits a little for data": replace(on_gpu(data=3.0, gpu={"gpu_util": 88}), finished=True),
+    "gpu whose memory is full": replace(
+        on_gpu(rows={"cuda_reserved_mb": 79_000, "cuda_peak_mb": 72_000}, gpu={"gpu_memory_used_mb": 79_800}),
+        finished=True,
+    ),
+    "gpu with mild heat": replace(
+        on_gpu(gpu={"gpu_throttle_bits": 0x24, "gpu_sm_clock_mhz": 1_800}), finished=True
+    ),
+    "gpu in a container": replace(
+        on_gpu(gpu=dict.fromkeys(("gpu_own_memory_mb", "gpu_others_memory_mb", "gpu_others_util"), np.nan)),
+        finished=True,
+    ),
     "baseline": window(data=swing(1.96), forward=swing(5.0), backward=swing(8.0), finished=True),
     "tiny": window(
         rank(
@@ -97,6 +111,37 @@ HEALTHY: dict[str, Window] = {
 }  # fmt: skip
 
 FAULTY: dict[str, tuple[str, Window]] = {
+    "torn gpu memory": (
+        "memory_fragmentation",
+        replace(on_gpu(rows={"cuda_split_mb": 20_000, "cuda_peak_mb": 44_000, "cuda_reserved_mb": 66_000}),
+                finished=True),
+    ),
+    "an emptied cache": (
+        "empty_cache_churn",
+        replace(on_gpu(rows={"cuda_device_allocs": 100, "cuda_device_frees": 100, "cuda_empty_cache": 20}),
+                finished=True),
+    ),
+    "gpu memory that runs out": (
+        "memory_pressure",
+        replace(on_gpu(rows={"cuda_retries": 1}, hosts={"here": samples(memory_limit_mb=9)}), finished=True),
+    ),
+    "a hot gpu": (
+        "gpu_throttled",
+        replace(on_gpu(gpu={"gpu_throttle_bits": 0x44, "gpu_sm_clock_mhz": 1_100}), finished=True),
+    ),
+    "a gpu with company": (
+        "gpu_shared",
+        replace(on_gpu(gpu={"gpu_others_util": 40, "gpu_others_memory_mb": 9_000}), finished=True),
+    ),
+    "a broken gpu": (
+        "gpu_error",
+        replace(on_gpu(events=[event("gpu_error", gpu="0", xid=79, error="Xid 79")]), finished=True),
+    ),
+    "an idle gpu": ("gpu_underused", replace(on_gpu(gpu={"gpu_util": 25}), finished=True)),
+    "launches": (
+        "launch_bound",
+        replace(on_gpu(rows={"gpu_caught_up": 1, "gpu_starved_ms": 45}, gpu={"gpu_util": 30}), finished=True),
+    ),
     "reading without workers": (
         "data_starvation", window(data=swing(52.0), facts={**env(), **loader(num_workers=0)}, finished=True)
     ),

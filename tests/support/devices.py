@@ -1,185 +1,145 @@
-"""A CUDA device that is none: one stream that works off what was launched, on a clock of the test's.
-
-It stands at the process's edge, where a real device would be, because the machines that run these tests
-have none. It is as strict as the real one: an event that is not past gives no time, and while a graph is
-captured every question is a mistake.
-"""
+"""Synthetic runs on a GPU, told in a line: `on_gpu(rows={"cuda_retries": 1})` is healthy but for retries."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-MS = 1_000_000
+import numpy as np
+from windows import env, loader, rank, samples, window
+
+from monitor.diagnosis.window import Rank, Window
+
+#: A step of 50 ms, of which the host launches for 20 and waits for the device at the end.
+STEP = {"data": 1.0, "forward": 8.0, "backward": 10.0, "optimizer": 1.0, "other": 30.0}
+STEPS = 400
+#: The probe's rows of a healthy run of 20 s on a device of 80 GB: 20 steps each.
+ROW = {
+    "cuda_steps": 20,
+    "cuda_allocated_mb": 20_000,
+    "cuda_reserved_mb": 66_000,
+    "cuda_split_mb": 3_000,
+    "cuda_peak_mb": 62_000,
+    "cuda_segments": 300,
+    "cuda_retries": 0,
+    "cuda_ooms": 0,
+    "cuda_device_allocs": 0,
+    "cuda_device_frees": 0,
+    "cuda_allocs": 40_000,
+    "cuda_small_allocs": 12_000,
+    "cuda_empty_cache": 0,
+    "cuda_syncs": 0,
+    "cuda_sync_ms": 0,
+    "gpu_timed": 18,
+    "gpu_step_ms": 50,
+    "gpu_forward_ms": 17,
+    "gpu_backward_ms": 30,
+    "gpu_optimizer_ms": 2,
+    "gpu_gap_ms": 0.6,
+    "gpu_starved_ms": 1,
+    "gpu_caught_up": 0,
+}
+#: The driver's samples of it. The power cap is set, as on a healthy, fully loaded device.
+SAMPLE = {
+    "gpu_util": 97,
+    "gpu_sm_activity": 85,
+    "gpu_tensor_activity": 40,
+    "gpu_memory_used_mb": 66_600,
+    "gpu_memory_total_mb": 80_000,
+    "gpu_own_memory_mb": 66_600,
+    "gpu_others_memory_mb": 0,
+    "gpu_others_util": 0,
+    "gpu_power_w": 690,
+    "gpu_power_limit_w": 700,
+    "gpu_temperature_c": 68,
+    "gpu_sm_clock_mhz": 1_700,
+    "gpu_sm_clock_max_mhz": 1_980,
+    "gpu_throttle_bits": 4,
+    "gpu_ecc_corrected": 2,
+    "gpu_ecc_uncorrected": 0,
+}
+CUDA = {
+    "device": 0,
+    "name": "Big GPU",
+    "capability": [9, 0],
+    "total_mb": 80_000,
+    "uuid": "GPU-aa-00",
+    "backend": "native",
+    "expandable_segments": False,
+    "matmul_precision": "high",
+    "cudnn_tf32": True,
+    "h2d_watched": False,
+}
+MODEL = {
+    "class": "Net",
+    "device": "cuda:0",
+    "parameters": 1_000_000,
+    "dtypes": {"float32": 1_000_000},
+    "matmuls": [{"name": "fc", "kind": "linear", "elements": 900_000}],
+}
+AUTOCAST = {"autocast": True, "autocast_dtype": "bfloat16"}
+BATCH = {"mb": 20.0, "device": "cpu", "pinned": True, "pageable_mb": 0.0, "looks": 4}
 
 
-class Hands:
-    """A clock that goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.ns = 1_000 * MS
-
-    def __call__(self) -> int:
-        """Nanoseconds."""
-        return self.ns
-
-    def on(self, ms: float) -> None:
-        """So many milliseconds pass on the host."""
-        self.ns += int(ms * MS)
-
-
-class FakeEvent:
-    """A moment in the one stream."""
-
-    def __init__(self, device: FakeDevice) -> None:
-        self._device = device
-        self.at_ns: int | None = None
-
-    def record(self, stream: Any) -> None:
-        """Behind all that was launched."""
-        assert stream is self._device
-        self._device.called("record")
-        self.at_ns = max(self._device.free_ns, self._device.now())
-
-    def query(self) -> bool:
-        """Whether it is past."""
-        self._device.called("event.query")
-        return self.at_ns is not None and self.at_ns <= self._device.now()
-
-    def elapsed_time(self, end: FakeEvent) -> float:
-        """As the real one, it raises where one of the two is not past."""
-        self._device.called("elapsed_time")
-        for event in (self, end):
-            if event.at_ns is None or event.at_ns > self._device.now():
-                raise RuntimeError("CUDA error: device not ready")
-        assert self.at_ns is not None
-        assert end.at_ns is not None
-        return (end.at_ns - self.at_ns) / MS
-
-
-class FakeDevice:
-    """See `monitor.probe.cuda.device.Device`.
-
-    Attributes:
-        calls: every question in the order in which it was asked.
-        free_ns: when the stream will have run dry.
-        captures: a graph is being captured.
-        costs_ms: what each question takes of the host's time; needs `Hands`.
-        made: events made.
-        used: the program uses the device.
-    """
-
-    def __init__(self, now: Callable[[], int] = time.perf_counter_ns, *, used: bool = True) -> None:
-        self.now = now
-        self.used = used
-        self.quick = True
-        self.free_ns = 0
-        self.captures = False
-        self.costs_ms = 0.0
-        self.made = 0
-        self.calls: list[str] = []
-        self.counters: Mapping[str, Any] = counters()
-        self.pieces: Sequence[Mapping[str, Any]] = ()
-        self.about: dict[str, Any] = {"name": "NVIDIA Test", "capability": [8, 0], "backend": "native"}
-        self.broken = False
-
-    def called(self, name: str) -> None:
-        """Take a question."""
-        assert not self.captures, f"{name} while a graph is captured"
-        self.calls.append(name)
-        if self.broken:
-            raise RuntimeError("CUDA error: device-side assert triggered")
-        if isinstance(self.now, Hands):
-            self.now.on(self.costs_ms)
-
-    def launch(self, ms: float) -> None:
-        """Work for the device, behind what it has already."""
-        self.free_ns = max(self.free_ns, self.now()) + int(ms * MS)
-
-    def initialized(self) -> bool:
-        """As the protocol says."""
-        return self.used
-
-    def capturing(self) -> bool:
-        """As the protocol says."""
-        return self.captures
-
-    def event(self) -> FakeEvent:
-        """As the protocol says."""
-        self.called("event")
-        self.made += 1
-        return FakeEvent(self)
-
-    def stream(self) -> FakeDevice:
-        """The one stream is the device itself."""
-        self.called("stream")
-        return self
-
-    def query(self) -> bool:
-        """Whether the stream has run dry."""
-        self.called("query")
-        return self.free_ns <= self.now()
-
-    def memory(self) -> Mapping[str, Any]:
-        """As the protocol says."""
-        self.called("memory")
-        return self.counters
-
-    def segments(self) -> Sequence[Mapping[str, Any]]:
-        """As the protocol says."""
-        self.called("segments")
-        return self.pieces
-
-    def index(self) -> int:
-        """As the protocol says."""
-        return 0
-
-    def free_mb(self) -> float:
-        """As the protocol says."""
-        self.called("free_mb")
-        return 12.5
-
-    def facts(self) -> dict[str, Any]:
-        """As the protocol says."""
-        self.called("facts")
-        return dict(self.about)
-
-
-def counters(
+def gpu_rank(
+    number: int = 0,
     *,
-    allocated: int = 6_500_000_000,
-    reserved: int = 24_000_000_000,
-    split: int = 6_400_000_000,
-    peak: int = 20_000_000_000,
-    **counts: int,
-) -> dict[str, Any]:
-    """The allocator's counters in the nested form that torch 2.13 documents; bytes, and counts by name.
+    rows: Mapping[str, Any] | None = None,
+    cuda: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Rank:
+    """A rank on a device.
 
-    Counts: num_alloc_retries, num_ooms, num_device_alloc, num_device_free, allocations, small.
+    Args:
+        rows: metrics of origin "cuda" that differ from ROW, as numbers or arrays of 20.
+        cuda: facts of its device that differ from CUDA.
+        facts: other facts that differ from a healthy run's.
+        more: as `windows.rank` takes it.
     """
-
-    def stat(current: int, peak: int = 0, total: int = 0) -> dict[str, int]:
-        return {"current": current, "peak": peak or current, "allocated": total, "freed": total - current}
-
-    def pools(whole: dict[str, int], small: dict[str, int] | None = None) -> dict[str, Any]:
-        return {"all": whole, "small_pool": small or stat(0), "large_pool": stat(0)}
-
-    plain = ("num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free", "num_sync_all_streams")
-    return {
-        **{name: counts.get(name, 0) for name in plain},
-        "allocated_bytes": pools(stat(allocated, peak)),
-        "reserved_bytes": pools(stat(reserved)),
-        "active_bytes": pools(stat(allocated)),
-        "inactive_split_bytes": pools(stat(split)),
-        "requested_bytes": pools(stat(allocated)),
-        "allocation": pools(
-            stat(10, 20, counts.get("allocations", 100)), stat(5, 10, counts.get("small", 60))
-        ),
-        "segment": pools(stat(234)),
-        "active": pools(stat(90)),
-        "inactive_split": pools(stat(30)),
-        "oversize_allocations": stat(0),
-        "oversize_segments": stat(0),
-        "max_split_size": -1,
+    known = {
+        **env(),
+        **loader(pin_memory=True),
+        "cuda": {**CUDA, **(cuda or {})},
+        "model/1": MODEL,
+        "precision": AUTOCAST,
+        "batch/1": BATCH,
+        **(facts or {}),
     }
+    more = {**STEP, "samples": 32, "backward_calls": 1, **more}
+    made = rank(STEPS, number, facts=known, **more)
+    return replace(made, cuda=samples(21, 1.0, **{**ROW, **(rows or {})}))
+
+
+def on_gpu(
+    *ranks: Rank,
+    gpu: Mapping[str, Any] | None = None,
+    gpus: Mapping[str, Any] | None = None,
+    listed: Sequence[Mapping[str, Any]] = (),
+    events: Sequence[Mapping[str, Any]] = (),
+    hosts: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Window:
+    """A run on GPUs.
+
+    Args:
+        ranks: made from `more`, as `gpu_rank` takes it, where none is given.
+        gpu: metrics of origin "gpu" of device 0 that differ from SAMPLE.
+        gpus: samples of further devices by name.
+        listed: what the agent says of devices, besides device 0.
+    """
+    made = window(*(ranks or (gpu_rank(**more),)), events=events, hosts=hosts)
+    own = {"gpu": "0", "index": 0, "uuid": "GPU-aa-00", "name": "Big GPU", "others": []}
+    first = next((one for one in listed if one.get("gpu") == "0"), own)
+    rest = [one for one in listed if one.get("gpu") != "0"]
+    return replace(
+        made,
+        gpus={"here/0": samples(21, 1.0, **{**SAMPLE, **(gpu or {})}), **(gpus or {})},
+        host_facts={"here": {"gpus": [first, *rest]}},
+    )
+
+
+def half(value: float, usual: float = 0.0) -> np.ndarray:
+    """A column of 21 that changes from `usual` to `value` midway."""
+    return np.where(np.arange(21) < 10, usual, value)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from monitor.diagnosis.device import capability, compute, gpu, starved
 from monitor.diagnosis.facts import fact, facts_of, numbers, on_gpu, ranks_where
 from monitor.diagnosis.finding import Finding
-from monitor.diagnosis.steady import phase_ms, share, steady
+from monitor.diagnosis.machine import values
+from monitor.diagnosis.robust import mean
+from monitor.diagnosis.steady import steady
 from monitor.diagnosis.window import Rank, Window
 
 CODE = "amp_off"
@@ -21,7 +24,7 @@ CPU_UNITS = frozenset({"amx_bf16", "avx512_bf16", "bf16"})
 TENSOR_CORES = 7
 
 #: Share of the step, and milliseconds, that forward and backward must take (own; below, launching or
-#: waiting is what costs, and casting only adds to it).
+#: waiting is what costs, and casting only adds to it). On a GPU its own time counts, where it was told.
 COMPUTE_SHARE = 0.5
 COMPUTE_MS = 10.0
 
@@ -37,14 +40,16 @@ def detect(window: Window) -> Finding | None:
     if not ranks:
         return None
     rank = ranks[0]
-    gpu = any(on_gpu(model) for model in facts_of(rank, "model"))
-    device = "cuda" if gpu else "cpu"
-    part = steady(rank)
+    on_device = any(on_gpu(model) for model in facts_of(rank, "model"))
+    device = "cuda" if on_device else "cpu"
+    own = gpu(window, rank) if on_device else None
+    tensor = mean(values(own[1], "gpu_tensor_activity")) if own else float("nan")
     return Finding(
         CODE, "info", "Mixed precision is off", "float32 compute on fast 16-bit hardware",
         {
-            "compute_share": round(share(_compute_ms(part), part), 3),
-            "hardware": "Tensor Cores" if gpu else ", ".join(sorted(_units(rank))),
+            "compute_share": round(compute(rank).share, 3),
+            "hardware": "Tensor Cores" if on_device else ", ".join(sorted(_units(rank))),
+            **({"tensor_activity_percent": round(tensor, 1)} if tensor == tensor else {}),
         },
         "Try bfloat16 autocast around the forward pass and the loss (not around backward).",
         snippet=f'with torch.autocast("{device}", dtype=torch.bfloat16):\n    loss = loss_fn(model(x), y)',
@@ -55,21 +60,16 @@ def detect(window: Window) -> Finding | None:
 def _would_gain(rank: Rank) -> bool:
     if fact(rank, "precision").get("autocast"):
         return False
-    part = steady(rank)
-    compute = _compute_ms(part)
-    if not part.count or share(compute, part) < COMPUTE_SHARE or float(compute.mean()) < COMPUTE_MS:
+    taken = compute(rank)
+    if not steady(rank).count or taken.share < COMPUTE_SHARE or taken.ms < COMPUTE_MS or starved(rank):
         return False
     return any(_fast_in_half(rank, model) for model in facts_of(rank, "model") if _in_float32(model))
 
 
-def _compute_ms(part: Rank) -> Any:
-    return phase_ms(part, "forward") + phase_ms(part, "backward")
-
-
 def _fast_in_half(rank: Rank, model: Mapping[str, Any]) -> bool:
     if on_gpu(model):
-        capability = fact(rank, "env").get("device_capability") or (0,)
-        return int(capability[0]) >= TENSOR_CORES
+        version = capability(rank)
+        return version is not None and version[0] >= TENSOR_CORES
     reused = int(model.get("conv_layers") or 0) >= LAYERS or int(model.get("linear_rows") or 0) >= ROWS
     return bool(_units(rank)) and reused
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from monitor.diagnosis.device import capability
 from monitor.diagnosis.facts import facts_of, half_autocast, numbers, on_gpu, ranks_where
 from monitor.diagnosis.finding import Finding, Severity
 from monitor.diagnosis.say import say
@@ -15,6 +16,9 @@ NEEDS = frozenset({"autocast", "model"})
 
 #: Matrix units want multiples of this many 16-bit elements (torch and NVIDIA's mixed-precision guide).
 UNITS = 8
+
+#: Compute capability of the first GPUs with Tensor Cores (TensorBoard's plug-in: 7).
+TENSOR_CORES = 7
 
 #: Share of the linear layers' weights in such layers (own: a classifier with 10 classes is a small part).
 SHARE = 0.25
@@ -28,7 +32,8 @@ def detect(window: Window) -> Finding | None:
     model = _worst(ranks[0])
     assert model is not None
     layers = sorted(_unaligned(model), key=_weight, reverse=True)
-    severity: Severity = "warning" if on_gpu(model) else "info"
+    old = (capability(ranks[0]) or (TENSOR_CORES, 0))[0] < TENSOR_CORES
+    severity: Severity = "warning" if on_gpu(model) and not old else "info"
     name, inputs, outputs = layers[0][:3]
     return Finding(
         CODE, severity, "Layer sizes that matrix units dislike", "dimensions not multiples of 8",

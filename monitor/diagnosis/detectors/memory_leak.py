@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.diagnosis.device import total_mb
 from monitor.diagnosis.finding import Finding, Severity
-from monitor.diagnosis.memory import Held, limit_mb, main_process, process_tree
+from monitor.diagnosis.memory import Held, limit_mb, main_process, on_device, process_tree
 from monitor.diagnosis.steady import epoch_starts, steady
 from monitor.diagnosis.window import Rank, Window
 
@@ -38,12 +39,14 @@ FEW_TIMES = 2.0
 SOON_S = 600.0
 
 #: Whose memory grows.
-MAIN, WORKERS = "main process", "loader workers"
+MAIN, WORKERS, DEVICE = "main process", "loader workers", "GPU memory"
 
 _ADVICE = {
     WORKERS: "The workers grow, not the main process: Python objects (lists, dicts) of the dataset are "
     "copied into each worker as they are touched. Keep them in numpy arrays or tensors, and cache nothing "
     "per worker.",
+    DEVICE: "Something keeps tensors on the GPU alive: append loss.item() or loss.detach(), not loss, to "
+    "lists and running sums, and look for outputs and hidden states that are carried on without detach().",
     MAIN: "Something keeps tensors alive: append loss.item() or loss.detach(), not loss, to lists and "
     "running sums, and look for hidden states that are carried on without detach().",
 }
@@ -67,7 +70,7 @@ def detect(window: Window) -> Finding | None:
     if not climbs:
         return None
     climb = max(climbs.values(), key=lambda each: each.grown_mb)
-    limit, now_mb = limit_mb(window), float(climb.memory.mb[-1])
+    limit, now_mb = _limit(window, climb), float(climb.memory.mb[-1])
     left_s = (limit - now_mb) / climb.second_mb if limit else None
     soon = left_s is not None and left_s < SOON_S and climb.grown_mb >= FIRST_EPOCH_MB
     severity: Severity = "critical" if soon and not window.finished else "warning"
@@ -89,7 +92,8 @@ def _climb(window: Window, rank: Rank) -> Climb | None:
     What the tree climbs while the main process does not is the workers'.
     """
     least = FIRST_EPOCH_MB if _may_fill_a_cache(window, rank) else GROWTH_MB
-    for of, memory in ((MAIN, main_process(rank)), (WORKERS, process_tree(rank))):
+    held = (DEVICE, on_device(rank)), (MAIN, main_process(rank)), (WORKERS, process_tree(rank))
+    for of, memory in held:
         if len(memory) < FEW_SAMPLES or memory.step[-1] - memory.step[0] < STEPS:
             continue
         enough = least * (1.0 if len(memory) >= SAMPLES else FEW_TIMES)
@@ -98,6 +102,14 @@ def _climb(window: Window, rank: Rank) -> Climb | None:
         if grown >= enough and step_mb >= STEP_MB and _lasts(memory, grown):
             return Climb(grown, step_mb, grown / float(memory.t_s[-1] - memory.t_s[0]), of, memory)
     return None
+
+
+def _limit(window: Window, climb: Climb) -> float | None:
+    """What the growing memory may reach: of the devices' the smallest, else the host's limit."""
+    if climb.of != DEVICE:
+        return limit_mb(window)
+    known = [mb for rank in window.ranks.values() if (mb := total_mb(rank)) == mb]
+    return min(known, default=None)
 
 
 def _lasts(memory: Held, grown_mb: float) -> bool:

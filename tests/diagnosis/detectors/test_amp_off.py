@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from devices import on_gpu
 from windows import env, rank, window
 
 from monitor.diagnosis.detectors.amp_off import COMPUTE_MS, COMPUTE_SHARE, ROWS, detect
@@ -68,3 +69,24 @@ def test_what_is_on_already_is_fine():
     """Autocast, or parameters in 16 bits, need no advice."""
     assert found(autocast=True) is None
     assert found({**CNN, "dtypes": {"bfloat16": 1000}}) is None
+
+
+def on_device(rows: Any = None, gpu: Any = None, **cuda: Any) -> Finding | None:
+    facts = {"precision": {"autocast": False}}
+    return detect(on_gpu(rows=rows, gpu=gpu, cuda=cuda, facts=facts))
+
+
+def test_on_a_gpu_its_own_time_counts():
+    """The host only launches: what forward and backward take of it says nothing."""
+    one = on_device()
+    assert one is not None
+    assert (one.evidence["hardware"], one.evidence["tensor_activity_percent"]) == ("Tensor Cores", 40)
+    assert one.evidence["compute_share"] == pytest.approx(47 / 50)
+    assert on_device({"gpu_forward_ms": 3, "gpu_backward_ms": 4}) is None
+    assert on_device({"gpu_caught_up": 1, "gpu_starved_ms": 45}) is None, "it waits for launches"
+
+
+def test_only_nvidia_s_numbers_are_read_as_such():
+    """AMD's devices have numbers of another kind; an old one has no Tensor Cores."""
+    assert on_device(capability=[6, 1]) is None
+    assert on_device(hip="6.2") is None

@@ -47,3 +47,13 @@ def test_it_says_the_next_size():
     one = found([["small", 3, 5], ["big", 250, 1001]], 300_000)
     assert one is not None
     assert one.snippet == "nn.Linear(256, 1008)  # now 250, 1001"
+
+
+@pytest.mark.parametrize(
+    ("capability", "severity"), [([6, 1], "info"), ([7, 0], "warning"), (None, "warning")]
+)
+def test_a_gpu_without_tensor_cores_loses_little(capability: Any, severity: str):
+    """There it is advice as well; of a GPU that is not known the worst is assumed."""
+    one = found([["0", 250, 250]], 70_000, "cuda:0", cuda={"capability": capability})
+    assert one is not None
+    assert one.severity == severity

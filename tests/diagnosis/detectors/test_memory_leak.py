@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import on_gpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import rank, samples, window
@@ -115,3 +116,19 @@ def test_the_tree_counts_where_it_was_measured():
 def test_noise_is_no_leak(noise: list[float]):
     """Memory that swings does not climb."""
     assert found(400 + np.array(noise)) is None
+
+
+def test_a_leak_on_the_device():
+    """What torch has allocated climbs, and the device's memory is the limit."""
+    climbing = 20_000 + 300 * np.arange(21)
+    one = detect(on_gpu(rows={"cuda_allocated_mb": climbing}, epoch=np.repeat([1, 2], 200)))
+    assert one is not None
+    assert (one.cause, one.evidence["limit_mb"], one.severity) == ("GPU memory", 80_000, "critical")
+    assert one.evidence["mb_per_step"] == pytest.approx(15, rel=0.05)
+    assert "loss.item()" in one.advice
+
+
+def test_gradients_that_come_and_go_on_the_device_are_no_leak():
+    """Rows fall on steps with and without them."""
+    swinging = 20_000 + 4_000 * (np.arange(21) % 2)
+    assert detect(on_gpu(rows={"cuda_allocated_mb": swinging}, epoch=np.repeat([1, 2], 200))) is None
