@@ -4,10 +4,14 @@ import { Card } from "./card.js";
 import { loadCharts } from "./chart.js";
 import { Crosshair } from "./crosshair.js";
 import { h } from "./dom.js";
+import { GpuFacts } from "./gpufacts.js";
+import { Gpus } from "./gpus.js";
 import { t } from "./i18n.js";
 import { PANELS } from "./panels.js";
 import { RangeBar } from "./rangebar.js";
+import { Ranks } from "./ranks.js";
 import { Scheduler } from "./scheduler.js";
+import { isLive } from "./status.js";
 import { ink } from "./theme.js";
 
 const DRAG_END = ["pointerup", "pointercancel"];
@@ -22,13 +26,15 @@ export class Charts {
   #theme;
   #bar;
   #cards;
+  #ranks;
+  #gpus;
   #crosshair;
   #resized = new ResizeObserver(() => this.#scheduler.invalidate(true));
   #ink = null;
   #ready = false;
 
-  /** `schema()` and `tracks` as in History; `range`: TimeRange; `theme`: Theme. */
-  constructor({ schema, tracks, range, theme }) {
+  /** `run`: its id; `schema()` and `tracks` as in History; `range`: TimeRange; `theme`: Theme. */
+  constructor({ run, schema, tracks, range, theme }) {
     this.#range = range;
     this.#theme = theme;
     this.#bar = new RangeBar(range);
@@ -38,8 +44,11 @@ export class Charts {
     };
     const on = { zoom: this.#zoom, reset: this.#reset, chosen: () => this.#scheduler.invalidate(true) };
     this.#cards = PANELS.map((panel) => new Card(panel, source, on));
-    this.#crosshair = new Crosshair(this.#grid, range, this.#cards);
-    this.#grid.append(...this.#cards.map((card) => card.element));
+    this.#ranks = new Ranks(run, source, this.#scheduler, on);
+    this.#gpus = new Gpus(source, new GpuFacts(run), this.#scheduler);
+    this.#crosshair = new Crosshair(this.#grid, range, [...this.#cards, ...this.#ranks.cards, this.#gpus]);
+    const [first, ...others] = this.#cards.map((card) => card.element);
+    this.#grid.append(first, this.#ranks.element, ...others, this.#gpus.element);
     const head = h("div", { class: "charts-head" }, h("h2", { id: "charts-title" }, t("Over time")), this.#bar.element);
     this.element.append(head, this.#grid, this.#absent, this.#failed);
   }
@@ -47,6 +56,8 @@ export class Charts {
   connect() {
     this.#scheduler.connect();
     this.#cards.forEach((card) => { card.connect(); this.#scheduler.add(card.element, card.draw); });
+    this.#ranks.connect();
+    this.#gpus.connect();
     this.#bar.connect();
     this.#crosshair.connect();
     this.#range.connect(this.#changed);
@@ -58,6 +69,8 @@ export class Charts {
 
   disconnect() {
     this.#cards.forEach((card) => { this.#scheduler.remove(card.element); card.disconnect(); });
+    this.#ranks.disconnect();
+    this.#gpus.disconnect();
     this.#scheduler.disconnect();
     this.#bar.disconnect();
     this.#crosshair.disconnect();
@@ -85,6 +98,12 @@ export class Charts {
     this.#scheduler.invalidate(now);
   }
 
+  /** What the ranks and the GPUs do now, besides what lies in the tracks. */
+  update(update) {
+    this.#ranks.update(update, isLive(update.status));
+    this.#gpus.update(update);
+  }
+
   /** Whether the run goes on. */
   live(live) {
     this.#bar.live(live);
@@ -105,6 +124,8 @@ export class Charts {
 
   #recolour = () => {
     this.#ink = null;
+    this.#ranks.recolour();
+    this.#gpus.recolour();
     this.#scheduler.invalidate(true);
   };
 }

@@ -1,10 +1,12 @@
 /** Asks the hub for the past: the visible range at most 600 points wide, a little after the viewer settled. */
 
 import { read, runPath } from "./api.js";
+import { MOST as MOST_GPUS } from "./gpus.js";
 import { keysByOrigin, streamsOf } from "./panels.js";
 
 const POINTS = 600; // per series and request; more than a chart has pixels to show
 const SETTLE_MS = 120; // after the last move of the range
+const MOST = { gpu: MOST_GPUS, cuda: MOST_GPUS }; // streams, where a row each is drawn
 const AGAIN_MS = 2_000; // after a request that failed
 
 export class History {
@@ -69,7 +71,7 @@ export class History {
   #wanted() {
     const { schema, streams } = this.#known();
     const byOrigin = Object.entries(keysByOrigin(schema));
-    return byOrigin.flatMap(([origin, keys]) => streamsOf(origin, streams).map((stream) => [stream, keys]));
+    return byOrigin.flatMap(([origin, keys]) => streamsOf(origin, streams, MOST[origin]).map((stream) => [stream, keys]));
   }
 
   async #load(stream, keys, from, to, signal) {

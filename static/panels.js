@@ -1,5 +1,6 @@
 /** Which charts there are, in which order, and which of the schema's metrics each shows. */
 
+import { CUDA_KEYS, GPU_KEYS } from "./gpureadings.js";
 import { N, t } from "./i18n.js";
 
 /**
@@ -29,6 +30,7 @@ const SHORT = {
 };
 const LIMITS = new Set(["memory_limit_mb", "cpu_usable", "gpu_memory_total_mb"]);
 const STREAMS = new Set(["run", "proc", "host", "gpu", "user"]);
+const DEVICE_KEYS = new Set([...GPU_KEYS, ...CUDA_KEYS]);
 const MAX_STREAMS = 8; // of one kind in one chart: ranks, hosts or devices
 
 /** The panel's series `{key, origin, label, limit, phase, combine}` in the run's schema, in its order. */
@@ -51,15 +53,16 @@ export function grown(schema, rows) {
   return { ...schema, metrics: [...schema.metrics, ...own] };
 }
 
-/** Streams of an origin among `names`: "proc" → ["proc/0", "proc/1"], in natural order, bounded. */
-export function streamsOf(origin, names) {
+/** Streams of an origin among `names`: "proc" → ["proc/0", "proc/1"], in natural order, at most `most`. */
+export function streamsOf(origin, names, most = MAX_STREAMS) {
   const found = names.filter((name) => name === origin || name.startsWith(`${origin}/`));
-  return found.sort((a, b) => a.localeCompare(b, "en", { numeric: true })).slice(0, MAX_STREAMS);
+  return found.sort((a, b) => a.localeCompare(b, "en", { numeric: true })).slice(0, most);
 }
 
-/** Keys that the charts need, per origin: what is asked of the hub and nothing more. */
+/** Keys that charts and rows of GPUs need, per origin: what is asked of the hub and nothing more. */
 export function keysByOrigin(schema) {
   const keys = {};
+  for (const { key, origin } of schema?.metrics ?? []) if (DEVICE_KEYS.has(key)) (keys[origin] ??= new Set()).add(key);
   for (const panel of PANELS) {
     for (const metric of metricsOf(panel, schema)) (keys[metric.origin] ??= new Set()).add(metric.key);
   }

@@ -16,7 +16,8 @@ import { showTab, tabOf } from "./tab.js";
 import { Tiles } from "./tiles.js";
 import { Verdict } from "./verdict.js";
 
-const MAX_TRACKS = 64; // streams of one run that the page keeps
+const MAX_TRACKS = { proc: 8, gpu: 16, cuda: 16, rank: 0 }; // streams of one kind that the page keeps
+const MAX_OTHERS = 16; // of every other kind
 
 export class RunView {
   element = h("div", { class: "run" });
@@ -37,7 +38,7 @@ export class RunView {
 
   constructor(run, theme) {
     const known = () => ({ schema: this.#schema, streams: [...this.#tracks.keys()], now: this.#now });
-    this.#charts = new Charts({ schema: () => this.#schema, tracks: this.#tracks, range: this.#range, theme });
+    this.#charts = new Charts({ run, schema: () => this.#schema, tracks: this.#tracks, range: this.#range, theme });
     this.#history = new History({
       run, range: this.#range, tracks: this.#tracks, known, onLoaded: () => this.#charts.invalidate(true),
     });
@@ -90,6 +91,7 @@ export class RunView {
     const streams = [...this.#tracks.keys()];
     const some = (kind) => streams.some((name) => name.startsWith(`${kind}/`));
     this.#charts.has({ gpu: Boolean(update.tiles?.gpu) || some("gpu"), user: some("user") });
+    this.#charts.update(update);
     this.#charts.live(isLive(update.status));
     this.#now = Math.max(this.#now, update.now_s ?? 0);
     this.#range.advance(this.#now);
@@ -109,7 +111,10 @@ export class RunView {
   }
 
   #track(name) {
-    if (!this.#tracks.has(name) && this.#tracks.size < MAX_TRACKS && !name.startsWith("rank/")) this.#tracks.set(name, new Track());
+    if (this.#tracks.has(name)) return this.#tracks.get(name);
+    const [kind] = name.split("/", 1);
+    const some = [...this.#tracks.keys()].filter((other) => other.startsWith(`${kind}/`)).length;
+    if (some < (MAX_TRACKS[kind] ?? MAX_OTHERS)) this.#tracks.set(name, new Track());
     return this.#tracks.get(name);
   }
 

@@ -44,6 +44,14 @@ export class Scheduler {
     this.#wake();
   }
 
+  /** One thing was changed for the viewer, who waits for it. */
+  ask(element) {
+    const item = this.#items.get(element);
+    if (item === undefined) return;
+    Object.assign(item, { dirty: true, asked: true, drawnMs: -Infinity });
+    this.#wake();
+  }
+
   /** While something is being dragged nothing is drawn beneath it. */
   hold(held) {
     this.#held = held;

@@ -56,7 +56,10 @@ export function ink() {
     probe.style.color = `var(${name})`;
     return getComputedStyle(probe).color;
   };
-  const colours = { grid: of("--grid"), text: of("--text-2"), ground: of("--surface"), font: getComputedStyle(probe).fontFamily };
+  const colours = {
+    grid: of("--grid"), text: of("--text-2"), strong: of("--text"), ground: of("--surface"), bad: of("--bad"), warn: of("--warn"),
+    focus: of("--focus"), font: getComputedStyle(probe).fontFamily,
+  };
   probe.remove();
   return colours;
 }

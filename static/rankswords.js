@@ -1,0 +1,65 @@
+/** What the page says about a rank: why it stands out, where it is, how it ended. Pure. */
+
+import { duration, percent, withUnit } from "./format.js";
+import { N, t, word } from "./i18n.js";
+
+/** Why a rank stands out: its icon, how bad it is, the word for it, and what that means. Worst first. */
+export const ODD = {
+  died: { icon: "critical", tone: "critical", word: N("died"), means: N("Ended without a clean end.") },
+  stopped: { icon: "stopped", tone: "critical", word: N("stopped"), means: N("No step for far longer than usual.") },
+  behind: { icon: "warning", tone: "warning", word: N("behind"), means: N("Fewer steps than the other ranks.") },
+  late: { icon: "warning", tone: "warning", word: N("late"), means: N("Comes last to the exchange: the others wait for it.") },
+  slow: { icon: "warning", tone: "warning", word: N("slow"), means: N("Takes longer for its own work than the other ranks.") },
+};
+
+/** The word for a rank's state: why it stands out, else "ended" or "running". */
+export function stateWord({ worst, ended }) {
+  return ODD[worst] ? t(ODD[worst].word) : ended ? t("ended") : t("running");
+}
+
+/** "rank 3 died" and what is known of it: `{head, detail}`; detail may be "". */
+export function oddText(rank, nowS) {
+  return { head: t("rank {rank} {state}", { rank: rank.rank, state: stateWord(rank) }), detail: detail(rank, nowS) };
+}
+
+function detail(rank, nowS) {
+  if (rank.worst === "died") return endText(rank.ended);
+  if (rank.worst === "stopped") return stoppedText(rank, nowS);
+  if (rank.worst === "late" && rank.last_share !== null) return t("last in {share} % of exchanges", { share: percent(rank.last_share) });
+  if (rank.worst === "slow" && rank.step_ms !== null) return t("{own} of own work a step", { own: withUnit(ownMs(rank), "ms") });
+  if (rank.worst === "behind") return t("at step {step}", { step: rank.steps });
+  return "";
+}
+
+function stoppedText({ phase, phase_since_s: since }, nowS) {
+  if (phase === null || phase === undefined) return "";
+  if (since === null || since === undefined) return t("in {phase}", { phase: word(phase) });
+  return t("in {phase} for {time}", { phase: word(phase), time: duration(nowS - since) });
+}
+
+/** How a rank ended: its reason, else its signal or exit code. */
+export function endText(ended) {
+  if (!ended) return "";
+  if (ended.reason) return String(ended.reason);
+  if (ended.signal !== null && ended.signal !== undefined) return t("signal {signal}", { signal: ended.signal });
+  return ended.code === null || ended.code === undefined ? "" : t("exit code {code}", { code: ended.code });
+}
+
+/** Mean time of a step that is the rank's own, not waiting for others, in ms; null when not measured. */
+export function ownMs({ step_ms: step = null, comm_ms: comm = null }) {
+  return step === null ? null : step - (comm ?? 0);
+}
+
+/** One cell in words: `[what, value]` pairs for a tip; what was not measured is left out. */
+export function cellText({ phase, stepMs, commMs }) {
+  return [
+    [t("mostly"), phase === null ? null : word(phase)],
+    [t("step"), withUnit(stepMs, "ms")],
+    [t("of it waiting"), withUnit(commMs, "ms")],
+  ].filter(([, value]) => value !== null);
+}
+
+/** Ranks that stand out, in the hub's order (worst first). */
+export function oddOnes(ranks) {
+  return ranks.filter(({ worst }) => ODD[worst] !== undefined);
+}
