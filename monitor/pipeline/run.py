@@ -19,6 +19,7 @@ from monitor.diagnosis.verdict import verdict
 from monitor.live import PASSING, RunState
 from monitor.live.restore import restore
 from monitor.pipeline import view
+from monitor.pipeline.plan import planned_steps
 from monitor.pipeline.ranks import Ranks
 from monitor.report import OVER, outcome
 from monitor.report.contract import finding_form, plain, record_of
@@ -327,6 +328,7 @@ class LiveRun:
             "steps": self.state.steps,
             "world_size": about["world_size"],
             "epoch": view.epoch(self.state),
+            "plan_steps": planned_steps(self.state),
             "verdict": self._verdict(status, end),
             "findings": [finding_form(record) for record in self._course.records],
             "not_checked": self._unchecked,

@@ -101,6 +101,11 @@ class Lead(Wraps):
         self.recorder.epoch = float(epoch)
         self.recorder.end_step()
 
+    def plan(self, more: float) -> None:
+        """The loop that begins now means to take so many steps more; what is no such number is left alone."""
+        if math.isfinite(more) and more > 0:
+            self.recorder.fact("plan", {"steps": self.recorder.steps + int(more)})
+
     def count(self, batch: Any) -> None:
         """Count the samples of a batch that is trained on now."""
         with contextlib.suppress(Exception):  # a batch of a kind of its own is not counted

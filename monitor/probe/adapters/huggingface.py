@@ -53,8 +53,9 @@ def install(target: Any, lead: Lead) -> None:
 def _callback(lead: Lead, trainer: Callable[[], Any]) -> Any:
     base = importlib.import_module("transformers.trainer_callback").TrainerCallback
 
-    def begin(*_: Any, **__: Any) -> None:
+    def begin(args: Any, state: Any, *_: Any, **__: Any) -> None:
         target = trainer()
+        lead.plan(state.max_steps - state.global_step)
         lead.begins(sums_loss=True)
         lead.roots.add(target.model_wrapped)
 

@@ -64,6 +64,8 @@ def _callback(lead: Lead, package: str) -> Any:
 
     def begin_training(trainer: Any, *_: Any) -> None:
         lead.told.counts = _as_fetched(trainer)
+        if len(trainer.optimizers) == 1:  # of several, each counts its own steps
+            lead.plan(trainer.estimated_stepping_batches - trainer.global_step)
 
     def begin_batch(trainer: Any, module: Any, batch: Any, *_: Any) -> None:
         if not lead.told.counts:

@@ -213,3 +213,16 @@ def test_an_exception_in_training_leaves_the_plain_rules(tmp_path: Path) -> None
             nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
     assert seen.steps == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"), [({}, 24), ({"gradient_accumulation_steps": 3}, 8), ({"max_steps": 5}, 5)]
+)
+def test_the_number_of_steps_is_known(tmp_path: Path, options: dict[str, Any], steps: int) -> None:
+    """What the trainer means to do is told as a fact, so that a page knows what is left."""
+    ours = trainer(tmp_path, **options)
+    with watching(tmp_path / "tape", ours) as seen:
+        ours.train()
+    plans = [event["value"] for event in seen.of("fact") if event["name"] == "plan"]
+    assert plans == [{"steps": steps}]
+    assert seen.steps == steps

@@ -329,3 +329,17 @@ def test_the_other_package(tmp_path: Path) -> None:
     with watching(tmp_path / "tape", target) as seen:
         target.fit(Theirs(), loader())
     assert seen.steps == target.global_step == 24
+
+
+@pytest.mark.parametrize(
+    ("options", "plans"), [({"max_epochs": 2}, [{"steps": 24}]), ({"max_steps": 5}, [{"steps": 5}])]
+)
+def test_the_number_of_steps_is_known(
+    tmp_path: Path, options: dict[str, Any], plans: list[dict[str, int]]
+) -> None:
+    """What the trainer means to do is told as a fact, so that a page knows what is left."""
+    ours = trainer(tmp_path, **options)
+    with watching(tmp_path / "tape", ours) as seen:
+        ours.fit(Module(), DataLoader(digits(96), batch_size=8))
+    assert [event["value"] for event in seen.of("fact") if event["name"] == "plan"] == plans
+    assert seen.steps == plans[0]["steps"]
