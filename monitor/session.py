@@ -34,7 +34,8 @@ def attach(target: Any = None, *, loader: Any = None, **given: Any) -> Session:
         target: what trains: a trainer of Lightning, Hugging Face, Accelerate, Ignite or fastai, an
             `nn.Module`, an optimizer, or nothing at all for whatever this process trains.
         loader: an iterable that gives the batches and is no DataLoader; see `Session.loader`.
-        given: options: name, run_dir, hub, dashboard, sample_s, stall_after_s, alerts, config.
+        given: options: name, run_dir, hub, dashboard, sample_s, stall_after_s, on_stall,
+            on_stall_grace_s, alerts, config.
             Each has an environment variable MONITOR_<OPTION>; MONITOR=off makes this do nothing.
 
     Returns:
@@ -147,6 +148,21 @@ class Session:
     def __repr__(self) -> str:
         return f"<monitor.Session {self.run} {self.url}>" if self.run else "<monitor.Session off>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the dashboard in a frame. Its address holds a ticket, not the token."""
+        from monitor import notebook
+
+        return notebook.html(self.run, self.url)
+
+    def _ipython_display_(self) -> None:
+        """For notebooks: show the dashboard below the cell. Whatever fails there, the cell goes on."""
+        from monitor import notebook
+
+        try:
+            notebook.show(self.run, self.url)
+        except Exception as error:  # noqa: BLE001 - a display must not end the cell that trains
+            print(f"torchvitals: cannot be shown here: {_reason(error)}", file=sys.stderr)
+
     def _more(self, target: Any, adapter: Adapter | None, modules: list[Any], loader: Any) -> None:
         probe = self._probe
         if probe is None:
@@ -180,6 +196,7 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
     from monitor.probe.faults import leave_traces
     from monitor.probe.probe import Probe
     from monitor.probe.recorder import Recorder
+    from monitor.probe.script import script_facts
     from monitor.tape.writer import JournalWriter, TapeWriter
 
     lazy.stand_down()
@@ -199,6 +216,7 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
     recorder = Recorder(tape, journal)
     recorder.event("attach", pid=os.getpid(), started_unix_s=time.time(), **about)
     recorder.fact("env", environment())
+    recorder.fact("script", script_facts())
     session = Session(place, Probe(recorder, modules))
     assert session._probe is not None
     session._faults = leave_traces(recorder, session._probe.patches, f"{stem}.stacks", place.agent)
@@ -206,7 +224,6 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
     if not place.started:
         _agent_as_thread(place)
     return session
-    from monitor.probe.script import script_facts
 
 
 def _watch_end(session: Session) -> None:
@@ -226,7 +243,6 @@ def _watch_end(session: Session) -> None:
     atexit.register(session._finish, code=None, reason=AT_EXIT)
 
 
-    recorder.fact("script", script_facts())
 def _agent_as_thread(place: Place) -> None:
     """Where no process may be started, the agent runs here, and the page says so."""
     import threading

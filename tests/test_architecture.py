@@ -31,7 +31,9 @@ MAY_IMPORT = {
     "pipeline": "schema batch store diagnosis alerts live report runs",
     "launcher": "options state",
     # the command `agent` runs as a thread where no process may be started
-    "session": "schema batch options state tape probe launcher report runs store cli",
+    "passes": "",
+    "notebook": "passes",
+    "session": "schema batch options state tape probe launcher report runs store notebook cli",
     "_version": "",
     "monitor": "_version options session",
     "startup": "monitor probe session",
@@ -64,6 +66,8 @@ FOREIGN = {
     "accelerate": "monitor.probe.adapters",
     "ignite": "monitor.probe.adapters",
     "fastai": "monitor.probe.adapters",
+    "IPython": "monitor.notebook",
+    "google": "monitor.notebook",
     "sitecustomize": "monitor.startup",
 }
 

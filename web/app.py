@@ -18,6 +18,7 @@ from monitor.store import StoreError
 
 from . import actions, api, assets, compare, exports, metrics, pages, ranks
 from .auth import Access, Refusals, Tokens, host_name, origin_name
+from .frames import Frames
 from .guard import MAX_BODY, Guard, HostGuard
 from .ingest import Ingest
 from .live import Live, open_sockets
@@ -95,9 +96,9 @@ def create_app(
     sockets = open_sockets(app, (live, ingest), access.allows_origin)
     app.register_blueprint(pages.blueprint(access, refusals, version))
     app.register_blueprint(api.blueprint(source))
-    app.register_blueprint(exports.blueprint(source))
     app.register_blueprint(actions.blueprint(source))
     app.register_blueprint(compare.blueprint(source))
+    app.register_blueprint(exports.blueprint(source))
     app.register_blueprint(ranks.blueprint(source))
     app.register_blueprint(metrics.blueprint(source, live, ingest))
     app.register_error_handler(Exception, _failed)
@@ -116,10 +117,10 @@ def doors_of(app: flask.Flask) -> Doors:
 
 def _guarded(inner: Any, access: Access, refusals: Refusals, proxy: bool) -> Any:
     guard: Any = Guard(inner, access, refusals)
-    if not proxy:
-        return guard
-    # The Host as it arrived is checked too: a page can forge X-Forwarded-Host, but not Host.
-    return HostGuard(ProxyFix(guard, x_for=1, x_proto=1, x_host=1, x_prefix=1), access, refusals)
+    if proxy:
+        # The Host as it arrived is checked too: a page can forge X-Forwarded-Host, but not Host.
+        guard = HostGuard(ProxyFix(guard, x_for=1, x_proto=1, x_host=1, x_prefix=1), access, refusals)
+    return Frames(guard, access.tokens)
 
 
 def _failed(error: Exception) -> flask.Response:

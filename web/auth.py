@@ -26,6 +26,8 @@ _log = logging.getLogger("monitor.web")
 
 #: Names under which a hub on this machine is always known, whatever the port (SSH tunnels change it).
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+#: Set in the WSGI environ of a request that came with a pass (see `frames`); no header can set it.
+ADMITTED = "torchvitals.admitted"
 #: Shortest token taken, in characters: 128 bits in base64.
 MIN_TOKEN = 22
 #: Seconds between two log lines about refused tries.
@@ -145,11 +147,13 @@ class Access:
         return found is not None and (found[1] == host.lower() or origin.lower() in self.origins)
 
     def allows_origin(self, origin: str | None, environ: Environ) -> bool:
-        """`origin_is_ours` in the form that the Socket.IO server asks for."""
-        return self.origin_is_ours(origin, environ.get("HTTP_HOST", ""))
+        """`origin_is_ours` in the form that the Socket.IO server asks for. A pass needs no origin."""
+        return ADMITTED in environ or self.origin_is_ours(origin, environ.get("HTTP_HOST", ""))
 
     def may_view(self, environ: Environ) -> bool:
-        """Whether a request carries the viewer's token: as a cookie, as Bearer, or as `?token=`."""
+        """Whether a request carries the viewer's token: as cookie, as Bearer, as `?token=`; or a pass."""
+        if ADMITTED in environ:
+            return True
         if self.tokens.opens_view(bearer(environ)) or self.tokens.opens_view(query_token(environ)):
             return True
         return same(parse_cookie(environ.get("HTTP_COOKIE")).get(cookie_name(environ)), self.tokens.cookie)

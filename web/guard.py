@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .auth import Access, Refusals
+from .auth import ADMITTED, Access, Refusals, split_host
 from .encode import dumps
+from .frames import ANCESTORS
 
 Start = Callable[..., Any]
 Wsgi = Callable[[dict[str, Any], Start], Iterable[bytes]]
@@ -23,7 +24,7 @@ MAX_BODY = 16 * 1024
 POLICY = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self' ws://{host} wss://{host}; object-src 'none'; base-uri 'none'; "
-    "form-action 'self'; frame-ancestors 'self'"
+    "form-action 'self'; frame-ancestors {ancestors}"
 )
 
 
@@ -36,7 +37,8 @@ class HostGuard:
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         """Refuse with 403, or hand the request on."""
         host = environ.get("HTTP_HOST", "")
-        if not self._access.host_is_ours(host, own_address(environ)):
+        admitted = ADMITTED in environ and split_host(host) is not None
+        if not (admitted or self._access.host_is_ours(host, own_address(environ))):
             self._refusals.note("host")
             return refuse(start, "403 FORBIDDEN", _host_advice(host))
         return self._admit(environ, start, host)
@@ -51,23 +53,26 @@ class Guard(HostGuard):
     def _admit(self, environ: dict[str, Any], start: Start, host: str) -> Iterable[bytes]:
         # permessage-deflate makes a message ten times as dear and lets a small one unfold into a huge one.
         environ.pop("HTTP_SEC_WEBSOCKET_EXTENSIONS", None)
-        if _could_act(environ) and not self._access.origin_is_ours(environ.get("HTTP_ORIGIN"), host):
+        if _could_act(environ) and not self._access.allows_origin(environ.get("HTTP_ORIGIN"), environ):
             self._refusals.note("origin")
             return refuse(start, "403 FORBIDDEN", "this page is not allowed to talk to the hub (Origin)")
         if not _body_is_small(environ):
             return refuse(start, "413 CONTENT TOO LARGE", f"no request has more than {MAX_BODY} bytes")
 
         def guarded(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
-            return start(status, headers + security_headers(host, headers), *rest)
+            ancestors = ANCESTORS if ADMITTED in environ else "'self'"
+            return start(status, headers + security_headers(host, headers, ancestors), *rest)
 
         return self._app(environ, guarded)
 
 
-def security_headers(host: str, present: Iterable[tuple[str, str]] = ()) -> list[tuple[str, str]]:
-    """Headers for every answer, but for those that are `present`."""
+def security_headers(
+    host: str, present: Iterable[tuple[str, str]] = (), ancestors: str = "'self'"
+) -> list[tuple[str, str]]:
+    """Headers for every answer, but for those that are `present`. `ancestors` may show it in a frame."""
     known = {name.lower() for name, _ in present}
     headers = [
-        ("Content-Security-Policy", POLICY.format(host=host)),
+        ("Content-Security-Policy", POLICY.format(host=host, ancestors=ancestors)),
         ("X-Content-Type-Options", "nosniff"),
         ("Referrer-Policy", "no-referrer"),
         ("Cross-Origin-Resource-Policy", "same-origin"),

@@ -102,11 +102,14 @@ def _comes_from_elsewhere() -> bool:
 
 
 def _with_cookie(answer: Any, access: Access) -> Any:
+    """Without a path of its own the browser keeps a cookie to the folder that the page has for it: behind a
+    proxy that says nothing of its prefix (a notebook server's) too, so that neighbours do not read it.
+    """
     answer.set_cookie(
         cookie_name(request.environ),
         access.tokens.cookie,
         max_age=COOKIE_S,
-        path=request.script_root or "/",
+        path=request.script_root or None,
         httponly=True,
         samesite="Strict",
         secure=request.is_secure,

@@ -19,7 +19,10 @@ def test_the_address_with_the_token_becomes_a_cookie_and_an_address_without(hub:
     assert (answer.status_code, answer.headers["Location"]) == (303, "./?a=1&b=+")
     cookie = answer.headers["Set-Cookie"]
     assert cookie.startswith(f"torchvitals_{hub.port}=")
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+    assert {"HttpOnly", "SameSite=Strict"} <= {part.strip() for part in cookie.split(";")}
+    assert (
+        "Path" not in cookie
+    )  # the browser keeps it to the page's own folder, whatever a proxy puts before it
     assert VIEWER not in cookie
 
 
