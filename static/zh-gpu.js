@@ -53,6 +53,7 @@ export const GPUS = {
   "compute capability": "计算能力",
   "copy share": "复制占比",
   "copy share estimated": "复制占比（估计）",
+  "device": "设备",
   "empty cache per step": "每步 empty_cache 次数",
   "error": "错误",
   "every": "间隔",

@@ -36,6 +36,18 @@ _TILES = {
     "loss": ("loss", "Newest loss.", 1.0),
 }
 
+#: Likewise, of each GPU.
+_GPU_TILES = {
+    "gpu_util": ("gpu_utilisation_ratio", "Share of time in which the GPU ran anything.", 1e-2),
+    "gpu_sm_activity": ("gpu_sm_activity_ratio", "Share of the multiprocessors that were busy.", 1e-2),
+    "gpu_tensor_activity": ("gpu_tensor_activity_ratio", "Share of time the Tensor Cores were busy.", 1e-2),
+    "gpu_memory_used_mb": ("gpu_memory_used_bytes", "GPU memory in use.", 1e6),
+    "gpu_memory_total_mb": ("gpu_memory_bytes", "GPU memory there is.", 1e6),
+    "gpu_power_w": ("gpu_power_watts", "Power the GPU draws.", 1.0),
+    "gpu_temperature_c": ("gpu_temperature_celsius", "Temperature of the GPU.", 1.0),
+    "gpu_ecc_uncorrected": ("gpu_uncorrected_errors", "Memory errors since the driver was loaded.", 1.0),
+}
+
 Sample = tuple[str, str, str, Mapping[str, str], float]
 
 
@@ -56,6 +68,15 @@ def blueprint(source: Source, live: Live, ingest: Ingest) -> Blueprint:
     return routes
 
 
+def _gauges(
+    tiles: Mapping[str, Any], wanted: Mapping[str, tuple[str, str, float]], labels: Mapping[str, str]
+) -> Iterator[Sample]:
+    for key, (name, told_as, factor) in wanted.items():
+        value = tiles.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield name, "gauge", told_as, labels, value * factor
+
+
 def _of_run(state: Mapping[str, Any]) -> Iterator[Sample]:
     labels = {"run": str(state.get("run")), "name": str(state.get("name"))}
     told = {**labels, "status": str(state.get("status"))}
@@ -63,10 +84,9 @@ def _of_run(state: Mapping[str, Any]) -> Iterator[Sample]:
     if isinstance(state.get("steps"), int):
         yield "steps_total", "counter", "Training steps completed.", labels, float(state["steps"])
     tiles = state.get("tiles") or {}
-    for key, (name, told_as, factor) in _TILES.items():
-        value = tiles.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            yield name, "gauge", told_as, labels, value * factor
+    yield from _gauges(tiles, _TILES, labels)
+    for gpu in tiles.get("gpu") or ():
+        yield from _gauges(gpu, _GPU_TILES, {**labels, "gpu": str(gpu.get("gpu"))})
     for severity in ("info", "warning", "critical"):
         count = sum(
             finding.get("severity") == severity and finding.get("cleared_at_s") is None

@@ -122,11 +122,23 @@ def _rows(columns: Columns, last: int) -> Values:
 
 
 def _gpus(state: RunState) -> list[dict[str, Any]] | None:
-    """Each GPU's newest sample; None where there is no GPU."""
+    """Each GPU's name and newest sample; None where there is no GPU."""
     if not state.gpus:
         return None
-    found = sorted(state.gpus.items())
-    return [{"gpu": name, **{key: _last(columns, key) for key in keys_of("gpu")}} for name, columns in found]
+    return [
+        {"gpu": name, "name": _called(state, name), **{key: _last(columns, key) for key in keys_of("gpu")}}
+        for name, columns in sorted(state.gpus.items())
+    ]
+
+
+def _called(state: RunState, gpu: str) -> str | None:
+    """The product's name of the device "HOST/KEY", None where the agent does not tell it."""
+    host, _, key = gpu.partition("/")
+    listed = state.host_facts.get(host, {}).get("gpus")
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict) and str(one.get("gpu")) == key and one.get("name"):
+            return str(one["name"])
+    return None
 
 
 def _total(tables: list[Columns], key: str, more: Sequence[float] = ()) -> float | None:

@@ -33,7 +33,8 @@ def build(run: str | Path | Store) -> dict[str, Any]:
     in lines. For several ranks, shares and quantiles are means over ranks, samples and memory sums, `steps`
     the most that any rank took. Of `reduced_ranks` their hosts told averages only: shares and quantiles are
     of the others. `rss_mb` is the peak of the process tree's PSS where that was measured, else of the main
-    process's resident memory.
+    process's resident memory; `cuda_allocated_mb` and `cuda_reserved_mb` are peaks too, `cuda_fragmentation`
+    the share of what was reserved that lay free in split blocks.
 
     Raises:
         StoreError: there is no such run, or its store cannot be read.

@@ -139,14 +139,22 @@ def _share(rest: Mapping[str, tuple[float, int]], wall_s: float, *, whole: bool)
 
 
 def _memory(store: Store, streams: Iterable[str]) -> Values:
-    """Peaks, summed over ranks."""
+    """Peaks, summed over ranks. Fragmentation is the share of what was reserved that lay in split blocks."""
     out = Measures().memory
-    peaks = {"tree_pss_mb": 0.0, "rss_mb": 0.0}
+    peaks = dict.fromkeys(("tree_pss_mb", "rss_mb", "cuda_peak_mb", "cuda_reserved_mb"), 0.0)
+    reserved = split = 0.0
     for stream in streams:
-        if stream.startswith("proc/"):
-            for key, total in store.totals(stream, list(peaks)).items():
-                peaks[key] += _known(total[3]) or 0.0
+        if not stream.startswith(("proc/", "cuda/")):
+            continue
+        totals = store.totals(stream, [*peaks, "cuda_split_mb"])
+        for key in peaks:
+            peaks[key] += max(_known(totals[key][3]) or 0.0, 0.0)
+        if totals["cuda_split_mb"][1]:
+            reserved, split = reserved + totals["cuda_reserved_mb"][0], split + totals["cuda_split_mb"][0]
     out["rss_mb"] = peaks["tree_pss_mb"] or peaks["rss_mb"] or None
+    out["cuda_allocated_mb"] = peaks["cuda_peak_mb"] or None
+    out["cuda_reserved_mb"] = peaks["cuda_reserved_mb"] or None
+    out["cuda_fragmentation"] = split / reserved if reserved else None
     return out
 
 

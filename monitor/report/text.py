@@ -91,6 +91,8 @@ def _numbers(report: Report) -> list[str]:
         parts.append(f"step {number(step['p50'])} ms (p95 {number(step['p95'])}, p99 {number(step['p99'])})")
     if memory["rss_mb"] is not None:
         parts.append(f"memory {number(memory['rss_mb'])} MB")
+    if memory.get("cuda_allocated_mb") is not None:
+        parts.append(f"GPU memory {number(memory['cuda_allocated_mb'])} MB")
     return ["  " + " · ".join(parts)] if parts else []
 
 

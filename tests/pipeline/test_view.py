@@ -57,6 +57,17 @@ def test_gpus() -> None:
     state = fed(training.start(), training.sample("gpu/h/0", gpu_util=70.0))
     (gpu,) = view.tiles(state)["gpu"]
     assert (gpu["gpu"], gpu["gpu_util"], gpu["gpu_power_w"]) == ("h/0", 70.0, None)
+    assert gpu["name"] is None
+
+
+def test_a_gpu_is_called_by_its_product() -> None:
+    """As the agent of its host says; whatever else it says is passed over."""
+    training = Training()
+    gpus = ["odd", {"gpu": "1", "name": "Other"}, {"gpu": "0", "name": "Big GPU"}]
+    told = training.event("agent", pid=1, host_facts={"gpus": gpus})
+    state = fed(training.start(), training.batch(0, told), training.sample("gpu/h/0", gpu_util=70.0))
+    (gpu,) = view.tiles(state)["gpu"]
+    assert gpu["name"] == "Big GPU"
 
 
 def test_ranks() -> None:

@@ -159,3 +159,30 @@ def test_ranks_told_in_averages_count_in_throughput(tmp_path: Path) -> None:
     assert got.reduced_ranks == 7
     assert got.throughput["samples_per_s"] == pytest.approx(50 * (32 + 7 * 16))
     assert got.throughput["tokens_per_s"] is None
+
+
+def test_memory_of_the_devices(tmp_path: Path) -> None:
+    """Peaks summed over ranks, and the share of what was reserved that lay in pieces."""
+    training = Training(ranks=2)
+    got = measured(
+        tmp_path / "s",
+        training.start(),
+        training.batch(100),
+        training.sample("cuda/0", cuda_peak_mb=60_000, cuda_reserved_mb=66_000, cuda_split_mb=6_000),
+        training.sample("cuda/1", cuda_peak_mb=50_000, cuda_reserved_mb=54_000, cuda_split_mb=0),
+        training.sample("cuda/0", cuda_peak_mb=61_000, cuda_reserved_mb=60_000, cuda_split_mb=3_000),
+    )
+    assert got.memory["cuda_allocated_mb"] == pytest.approx(111_000)
+    assert got.memory["cuda_reserved_mb"] == pytest.approx(120_000)
+    assert got.memory["cuda_fragmentation"] == pytest.approx(9 / 180)
+    assert got.memory["rss_mb"] is None
+
+
+def test_an_allocator_that_tells_no_pieces(tmp_path: Path) -> None:
+    """Unmeasured is null, not 0; without a device everything is."""
+    training = Training()
+    batches = training.start(), training.sample("cuda/0", cuda_peak_mb=5.0, cuda_reserved_mb=9.0)
+    got = measured(tmp_path / "s", *batches).memory
+    assert (got["cuda_reserved_mb"], got["cuda_fragmentation"]) == (9, None)
+    none = measured(tmp_path / "t", training.start(), training.sample("proc/0", rss_mb=5.0)).memory
+    assert {key: value for key, value in none.items() if value is not None} == {"rss_mb": 5}

@@ -76,6 +76,12 @@ def test_healthy() -> None:
     ]
 
 
+def test_a_device_s_memory_is_told() -> None:
+    """The most that torch had allocated, where there was a device."""
+    told = text(report(memory={"rss_mb": 900, "cuda_allocated_mb": 62_000.0}))
+    assert "memory 900 MB · GPU memory 62,000 MB" in told
+
+
 def test_finding() -> None:
     """A finding with its advice, its gain, and a snippet that can be copied as it is."""
     told = text(report(findings=[finding()]))

@@ -45,6 +45,18 @@ def test_a_live_run_is_told_of_in_base_units(hub: Hub):
     assert "torchvitals_loss" not in found
 
 
+def test_each_gpu_is_told_of(hub: Hub):
+    """With the device as a label, in base units; what a device does not tell is left out."""
+    gpus = [{"gpu": "h/0", "gpu_util": 87.0, "gpu_memory_used_mb": 12.0}, {"gpu": "h/1.2", "gpu_util": None}]
+    hub.pipeline.states["run-1"] = {"run": "run-1", "name": "n", "status": "running", "tiles": {"gpu": gpus}}
+    found = scraped(hub)
+    labels = 'run="run-1",name="n",gpu="h/0"'
+    assert f"torchvitals_gpu_utilisation_ratio{{{labels}}} 0.87\n" in found
+    assert f"torchvitals_gpu_memory_used_bytes{{{labels}}} 12000000\n" in found
+    assert "h/1.2" not in found
+    assert all(LINE.match(line) for line in found.split("\n")[:-1])
+
+
 def test_agents_and_viewers_are_counted(hub: Hub):
     """A hub that nobody feeds can be seen from outside."""
     hub.agent("run-1")

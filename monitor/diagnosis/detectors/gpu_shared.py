@@ -42,7 +42,7 @@ def detect(window: Window) -> Finding | None:
     used = average(table, "gpu_others_util")
     return Finding(
         CODE, severity, "The GPU is shared", _COMPUTES if _computes(table) else _HOLDS, {
-            "gpu": str(gpu_facts(window, name).get("name") or name),
+            "gpu": name, "device": str(gpu_facts(window, name).get("name") or ""),
             "others_mb": round(median(_others(table))),
             **({"others_percent": round(used, 1)} if used == used else {}),
             "processes": _named(window, name),

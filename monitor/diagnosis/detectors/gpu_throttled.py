@@ -43,7 +43,7 @@ def detect(window: Window) -> Finding | None:
     temperature = average(table, "gpu_temperature_c")
     return Finding(
         CODE, severity, "The GPU is slowed down", _cause(bits), {
-            "gpu": str(gpu_facts(window, name).get("name") or name),
+            "gpu": name, "device": str(gpu_facts(window, name).get("name") or ""),
             "throttled_share": round(lasting((bits & FAULTS) > 0), 3),
             **({"temperature_c": round(temperature, 1)} if temperature == temperature else {}),
             **({"clock_lost_share": round(lost, 3)} if lost == lost else {}),

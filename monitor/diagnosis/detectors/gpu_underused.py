@@ -43,8 +43,9 @@ def detect(window: Window) -> Finding | None:
     tensor = average(table, "gpu_tensor_activity")
     return Finding(
         CODE, "warning", "The GPU does little", "low utilisation without a known reason", {
-            "gpu": str(gpu_facts(window, name).get("name") or name), "utilisation_percent": round(usual, 1),
-            "utilisation_percent_p95": round(high, 1), "unexplained_share": round(unexplained[name], 3),
+            "gpu": name, "device": str(gpu_facts(window, name).get("name") or ""),
+            "utilisation_percent": round(usual, 1), "utilisation_percent_p95": round(high, 1),
+            "unexplained_share": round(unexplained[name], 3),
             **({"tensor_activity_percent": round(tensor, 1)} if tensor == tensor else {}),
         },
         "Something on the host holds it up that belongs to no known phase: see what a step's time goes into, "

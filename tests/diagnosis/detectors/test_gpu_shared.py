@@ -26,7 +26,8 @@ def test_it_names_them() -> None:
     assert one is not None
     assert (one.severity, one.gain) == ("warning", None)
     assert one.evidence == {
-        "gpu": "Big GPU", "others_mb": 9_000, "others_percent": 30.0, "processes": "97 python",
+        "gpu": "here/0", "device": "Big GPU", "others_mb": 9_000, "others_percent": 30.0,
+        "processes": "97 python",
     }  # fmt: skip
 
 

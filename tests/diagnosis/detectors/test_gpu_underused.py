@@ -20,7 +20,7 @@ def test_it_names_the_device_and_what_is_unexplained() -> None:
     """Two thirds of the time, for no reason that is known; nothing is promised."""
     one = found()
     assert one is not None
-    assert (one.severity, one.gain, one.evidence["gpu"]) == ("warning", None, "Big GPU")
+    assert (one.severity, one.gain, one.evidence["gpu"]) == ("warning", None, "here/0")
     assert one.evidence["unexplained_share"] == pytest.approx(0.68, abs=0.01)
 
 
@@ -58,4 +58,4 @@ def test_only_the_device_that_does_little_is_named() -> None:
         listed=[{"gpu": "1", "uuid": "GPU-bb-11", "name": "Other"}],
     ))  # fmt: skip
     assert one is not None
-    assert (one.ranks, one.evidence["gpu"]) == ((0,), "Big GPU")
+    assert (one.ranks, one.evidence["device"]) == ((0,), "Big GPU")
