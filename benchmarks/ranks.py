@@ -1,6 +1,6 @@
 """How true the figures of many ranks are: communication against two other measurements, late ranks by seed.
 
-    python benchmarks/ranks.py [--seeds N] [--only share|late|cost]
+    python benchmarks/ranks.py [--seeds N] [--share | --straggler | --cost]
     python benchmarks/ranks.py --simulate 1024 [--seconds S]
 
 Two ranks over gloo on this machine. *share*: exposed communication as the probe measured it, beside
@@ -107,6 +107,8 @@ SHARE = (
 LATE = (
     MAKE
     + """
+    def queued_s():
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
     model = DistributedDataParallel(wide(800))
     opt = torch.optim.SGD(model.parameters(), lr=0.001)
     x, took, delay = torch.randn(64, 256), [], 0.0
@@ -118,6 +120,9 @@ LATE = (
         took.append(time.perf_counter() - began)
         if number == 19:
             delay = {share} * sorted(took[5:])[7]
+            since, waited = time.perf_counter(), queued_s()
+    share = (queued_s() - waited) / (time.perf_counter() - since)
+    Path(f"told-{{rank}}.json").write_text(json.dumps(dict(runq_share=share)))
     model = nn.Linear(1, 1)
 """
 )
@@ -186,12 +191,14 @@ def share() -> None:
 
 def judged(late: int | None) -> Finding | None:
     """What the detector says of one run, from the step on at which the delay begins."""
-    told, _ = run(LATE, late=late, share=DELAY, steps=LATE_STEPS + 20)
+    told, own = run(LATE, late=late, share=DELAY, steps=LATE_STEPS + 20)
     ranks = {}
     for number, seen in enumerate(told):
         table = {key: np.asarray(values)[20:] for key, values in seen.columns.items()}
         table |= {"step": np.arange(20, 20 + LATE_STEPS), "t_s": np.cumsum(table["step_ms"]) / 1e3}
-        ranks[number] = Rank(number, steps=table, facts=seen.facts)
+        # As the agent samples it: the main thread's wait for a CPU.
+        samples = {"t_s": table["t_s"][-1:], "runq_share": np.array([own[number]["runq_share"]])}
+        ranks[number] = Rank(number, steps=table, samples=samples, facts=seen.facts)
     return straggler.detect(Window(now_s=60.0, ranks=ranks, world_size=len(ranks)))
 
 
@@ -223,6 +230,8 @@ def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ask.add_argument("--seeds", type=int, default=20)
     ask.add_argument("--only", choices=("share", "late", "cost"))
+    for name, kind in (("--share", "share"), ("--straggler", "late"), ("--cost", "cost")):
+        ask.add_argument(name, dest="only", action="store_const", const=kind, help=f"as --only {kind}")
     ask.add_argument("--simulate", type=int, metavar="RANKS", help="see benchmarks/crowd.py")
     ask.add_argument("--seconds", type=float, default=60.0)
     args = ask.parse_args()

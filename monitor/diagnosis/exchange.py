@@ -49,6 +49,11 @@ class Exchange:
         return np.asarray(self.comm_ms.min(axis=0))
 
     @property
+    def usual_ms(self) -> float:
+        """The usual step, all ranks together, milliseconds."""
+        return median(self.step_ms.mean(axis=0))
+
+    @property
     def transfer_share(self) -> float:
         """The transfer's share of the step, 0 to 1: the median, which single late ranks do not move."""
         whole = median(self.step_ms.mean(axis=0))

@@ -29,6 +29,18 @@ LOST_SHARE = 0.06
 #: run of 9 on two busy cores was named at the lower share).
 CROWDED_LOST_SHARE = 0.15
 
+#: … unless it is late in a phase in which the others spend next to nothing: neighbours stretch what is there,
+#: they add nothing where there is nothing. So many times the others' time more in that phase (own) …
+STRETCHED = 0.5
+#: … in so many of the steps (own), in every quarter at least this part of the usual excess (own), while it
+#: costs everybody at least this share of the step (own: a tenth of it, among ranks that wander by a sixth).
+PLAINLY = 0.9
+PLAIN_QUARTER = 0.5
+PLAIN_COST_SHARE = 0.02
+
+#: Ranks that the late ones are compared with at most: their median gains nothing from more.
+COMPARED = 64
+
 #: Always the same ranks: they come last so many standard deviations more often than half of the time (own:
 #: in balanced runs on two busy cores one of two ranks came last in 46 to 54 % of the steps) …
 SIGMAS = 4.0
@@ -71,17 +83,49 @@ class Late:
 
 
 def detect(window: Window) -> Finding | None:
-    """The rank with the least exposed communication, if it is always the same one. No clock is compared."""
+    """The rank with the least exposed communication, if it is always the same one. No clock is compared.
+
+    Its excess in one phase counts as well, where the noise of all phases together hides it; but nobody is
+    named for whom the others do not wait.
+    """
     seen = exchange(window)
     if seen is None or len(seen.ranks) < 2:
         return None
-    late = _latest(seen)
-    whole = median(seen.step_ms.mean(axis=0))
-    share = median(late.loss_ms) / whole
-    busy = any(crowded(window, seen.ranks[row]) for row in late.rows)
-    if share >= (CROWDED_LOST_SHARE if busy else LOST_SHARE) and _always(late.loss_ms):
-        return _finding(seen, late, share)
+    for late in (_latest(seen), _oddest(seen)):
+        share = _cost(window, seen, late) if late is not None else None
+        if late is not None and share is not None:
+            return _finding(seen, late, share)
     return _wandering(seen)
+
+
+def _cost(window: Window, seen: Exchange, late: Late) -> float | None:
+    """Share of the step that these ranks cost everybody; None where it is not always their doing."""
+    busy = any(crowded(window, seen.ranks[row]) for row in late.rows)
+    share = median(late.loss_ms) / seen.usual_ms
+    if share >= (CROWDED_LOST_SHARE if busy else LOST_SHARE) and _always(late.loss_ms):
+        return share
+    return _plain_cost(seen, late, busy)
+
+
+def _plain_cost(seen: Exchange, late: Late, busy: bool) -> float | None:
+    """The same where they spend more in one phase, step by step, and the noise of the others hides the sum.
+
+    What it costs is what the longest work of all would be shorter by in each step without that excess.
+    """
+    slow, others = _sides(seen, late)
+    phase, more_ms = _phase(slow, others)
+    usual_ms = float(np.median([median(phase_ms(rank, phase)) for rank in others]))
+    if more_ms < LOST_SHARE * seen.usual_ms or (busy and more_ms < STRETCHED * usual_ms):
+        return None
+    mine, theirs = (np.stack([phase_ms(rank, phase) for rank in side]) for side in (slow, others))
+    more = mine.min(axis=0) - np.median(theirs, axis=0)
+    if float(np.mean(more > 0)) < PLAINLY or min(quarters(more)) < PLAIN_QUARTER * more_ms:
+        return None
+    work = seen.step_ms - seen.comm_ms
+    without = work.copy()
+    without[late.rows] -= more_ms
+    share = float(np.mean(work.max(axis=0) - without.max(axis=0))) / seen.usual_ms
+    return share if share >= PLAIN_COST_SHARE else None
 
 
 def _latest(seen: Exchange) -> Late:
@@ -90,8 +134,33 @@ def _latest(seen: Exchange) -> Late:
     order = np.argsort(usual)
     gaps = np.diff(usual[order])[: max(len(order) // 2, 1)]
     count = int(np.argmax(gaps)) + 1
-    rows, others = np.sort(order[:count]), order[count:]
+    return _late(seen, np.sort(order[:count]))
+
+
+def _oddest(seen: Exchange) -> Late | None:
+    """The rank that spends most more than the others in any one phase; None where that is little."""
+    most, row = LOST_SHARE * seen.usual_ms, None
+    for phase in PHASES:
+        if phase == "comm":
+            continue
+        usual = np.array([median(phase_ms(rank, phase)) for rank in seen.ranks])
+        longest = int(usual.argmax())
+        more = float(usual[longest] - np.median(np.delete(usual, longest)))
+        if more > most:
+            most, row = more, longest
+    return None if row is None else _late(seen, np.array([row]))
+
+
+def _late(seen: Exchange, rows: NDArray[np.intp]) -> Late:
+    others = np.delete(np.arange(len(seen.ranks)), rows)
     return Late(rows, seen.comm_ms[others].min(axis=0) - seen.comm_ms[rows].min(axis=0))
+
+
+def _sides(seen: Exchange, late: Late) -> tuple[list[Rank], list[Rank]]:
+    """The late ranks and the others, of whom some speak for all where they are many."""
+    others = np.delete(np.arange(len(seen.ranks)), late.rows)
+    some = others[:: max(len(others) // COMPARED, 1)]
+    return [seen.ranks[row] for row in late.rows], [seen.ranks[row] for row in some]
 
 
 def _always(loss_ms: Values) -> bool:
@@ -102,8 +171,7 @@ def _always(loss_ms: Values) -> bool:
 
 
 def _finding(seen: Exchange, late: Late, share: float) -> Finding:
-    slow = [seen.ranks[row] for row in late.rows]
-    others = [rank for rank in seen.ranks if all(rank is not one for one in slow)]
+    slow, others = _sides(seen, late)
     phase, more_ms = _phase(slow, others)
     larger = _size(slow) / _size(others) if _size(others) > 0 else 1.0
     work = phase not in _ADVICE
@@ -115,7 +183,7 @@ def _finding(seen: Exchange, late: Late, share: float) -> Finding:
         "late_by_ms": round(median(late.loss_ms), 2),
         "more_in_phase_ms": round(more_ms, 2),
         "last_in_share_of_steps": round(float(np.mean(late.loss_ms > 0)), 3),
-        "step_ms_p50": round(median(seen.step_ms.mean(axis=0)), 2),
+        "step_ms_p50": round(seen.usual_ms, 2),
         "comm_ms_late": round(median(seen.comm_ms[late.rows].mean(axis=0)), 2),
         "comm_ms_others": round(median(_without(seen.comm_ms, late.rows).mean(axis=0)), 2),
     }
