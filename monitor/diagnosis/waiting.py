@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .machine import crowded
+from .machine import crowded, runq_share
 from .robust import Mask, Values, median, quantile, quarters
 from .steady import (
     MIN_STEPS,
@@ -44,6 +44,10 @@ CROWDED_HANDOVER_MS = 10.0
 
 #: Then this share must be lost (RULES.md: a data share of up to 0.4 is no fault on a busy machine).
 CROWDED_LOST_SHARE = 0.4
+
+#: … and more where the main thread itself waits longer for a CPU: workers wait for theirs as long, and
+#: run into each other (own).
+CROWDED_MORE = 0.1
 
 #: What a hand-over costs at best: this much is never promised back.
 LEAST_HANDOVER_MS = 1.0
@@ -84,6 +88,7 @@ class Waits:
         excess_ms: waiting beyond a hand-over, 0 at epoch starts and for single bursts, shape [rows].
         starts, spikes: rows that begin an epoch (with the refilling of the queue), rows that are spikes.
         crowded: whether others had the CPUs.
+        runq_share: share of time that the main thread was ready to run without a CPU; NaN if unknown.
         pattern: what the excess looks like.
     """
 
@@ -95,6 +100,7 @@ class Waits:
     starts: Mask
     spikes: Mask
     crowded: bool
+    runq_share: float
     pattern: Pattern
 
     @property
@@ -116,7 +122,10 @@ class Waits:
 
     def lost_at_least(self, share: float) -> bool:
         """Whether waits that could be hidden take this share of the time, or far more on a busy machine."""
-        return self.lost_share >= (CROWDED_LOST_SHARE if self.crowded else share)
+        if self.crowded:
+            known = 0.0 if math.isnan(self.runq_share) else self.runq_share
+            share = max(CROWDED_LOST_SHARE, known + CROWDED_MORE)
+        return self.lost_share >= share
 
     def saved_share(self, usual_ms: float | None = None) -> float:
         """Share of wall time that goes when every wait shrinks to what a hand-over costs at best.
@@ -151,7 +160,7 @@ def waits(window: Window, rank: Rank) -> Waits | None:
     excess[starts] = 0.0
     if spikes.sum() < SEVERAL:
         excess[spikes] = 0.0
-    judged = Waits(part, found[1], wait, other, excess, starts, spikes, busy, "none")
+    judged = Waits(part, found[1], wait, other, excess, starts, spikes, busy, runq_share(rank), "none")
     return replace(judged, pattern=_pattern(judged, epoch_starts(window, part)))
 
 

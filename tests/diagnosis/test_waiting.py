@@ -131,3 +131,11 @@ def test_without_a_loader_there_is_nothing_to_judge():
     bare, short = rank(facts={}), rank(20)
     assert waits(window(bare), bare) is None
     assert waits(window(short), short) is None
+
+
+@pytest.mark.parametrize(("runq", "lost"), [(0.2, True), (0.35, True), (0.6, False)])
+def test_workers_wait_for_cpus_as_long_as_the_main_thread(runq: float, lost: bool):
+    """Where the main thread waits for a CPU half of the time, so long a wait for batches is theirs."""
+    one = judged(data=60.0, forward=30.0, backward=0, optimizer=0, samples=samples(runq_share=runq))
+    assert one.lost_share == pytest.approx(50 / 90, abs=0.01)
+    assert one.lost_at_least(0.15) == lost
