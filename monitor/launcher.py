@@ -181,6 +181,8 @@ def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lo
         "dashboard": url is not None,
         "sample_s": options.sample_s,
         "stall_after_s": options.stall_after_s,
+        "on_stall": options.on_stall,
+        "on_stall_grace_s": options.on_stall_grace_s,
         "alerts": list(options.alerts),
         "config": dict(options.config),
         "mono_base_ns": time.perf_counter_ns(),

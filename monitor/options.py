@@ -15,6 +15,9 @@ from monitor import state
 OFF = frozenset({"0", "off", "no", "false"})
 #: Seconds between two samples of host and GPU.
 DEFAULT_SAMPLE_S = 1.0
+#: What may be done about a stall that lasts, and for how many seconds it must have been told before.
+ON_STALL = ("dump", "abort")
+DEFAULT_GRACE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Options:
         dashboard: whether a web server may be started.
         sample_s: seconds between samples of host and GPU.
         stall_after_s: seconds without a step that count as a stall; None adapts to the run.
+        on_stall: one of ON_STALL; None does nothing.
+        on_stall_grace_s: seconds that a stall lasts after it was told before that is done.
         alerts: Apprise URLs.
         config: stored with the run; JSON-able.
     """
@@ -38,6 +43,8 @@ class Options:
     dashboard: bool = True
     sample_s: float = DEFAULT_SAMPLE_S
     stall_after_s: float | None = None
+    on_stall: str | None = None
+    on_stall_grace_s: float = DEFAULT_GRACE_S
     alerts: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -63,6 +70,7 @@ def resolve(given: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Op
         value = given.get(name)
         return env.get(f"MONITOR_{name.upper()}") or None if value is None else value
 
+    grace_s = _seconds("on_stall_grace_s", pick("on_stall_grace_s"), least=0.0)
     return Options(
         name=_text(pick("name")),
         run_dir=state.run_dir(pick("run_dir")),
@@ -70,9 +78,20 @@ def resolve(given: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Op
         dashboard=_switch(pick("dashboard")),
         sample_s=_seconds("sample_s", pick("sample_s"), least=0.1) or DEFAULT_SAMPLE_S,
         stall_after_s=_seconds("stall_after_s", pick("stall_after_s"), least=0.5),
+        on_stall=_on_stall(pick("on_stall")),
+        on_stall_grace_s=DEFAULT_GRACE_S if grace_s is None else grace_s,
         alerts=_several(pick("alerts")),
         config=_config(pick("config")),
     )
+
+
+def _on_stall(value: Any) -> str | None:
+    word = str(value or "").strip().lower()
+    if word in ("", *OFF):
+        return None
+    if word not in ON_STALL:
+        raise ValueError(f"on_stall is {' or '.join(ON_STALL)}, or left out; got {value!r:.80}")
+    return word
 
 
 def _config(value: Any) -> dict[str, Any]:

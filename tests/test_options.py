@@ -28,6 +28,8 @@ FORMS: list[tuple[str, Any, str, Any]] = [
     ("dashboard", False, "off", False),
     ("sample_s", 0.5, "0.5", 0.5),
     ("stall_after_s", 30, "30", 30.0),
+    ("on_stall", "abort", "Abort", "abort"),
+    ("on_stall_grace_s", 0, "0", 0.0),
     ("alerts", ["ntfy://a", "mailto://b"], "ntfy://a, mailto://b", ("ntfy://a", "mailto://b")),
     ("config", {"lr": 0.1}, '{"lr": 0.1}', {"lr": 0.1}),
 ]
@@ -43,6 +45,14 @@ def test_each_option_by_keyword_and_by_environment(name: str, keyword: Any, text
     """MONITOR_<OPTION> says the same as the keyword."""
     assert getattr(resolve({name: keyword}, {}), name) == expected
     assert getattr(resolve({}, {f"MONITOR_{name.upper()}": text}), name) == expected
+
+
+def test_nothing_is_done_about_stalls_unless_asked_for() -> None:
+    """Off by default and by any word for no; what is neither is refused, and so is a grace below zero."""
+    assert resolve({}, {}).on_stall is resolve({"on_stall": "off"}, {}).on_stall is None
+    for wrong in ({"on_stall": "kill"}, {"on_stall_grace_s": -1}):
+        with pytest.raises(ValueError, match="on_stall"):
+            resolve(wrong, {})
 
 
 def test_a_keyword_comes_before_the_environment() -> None:

@@ -40,11 +40,13 @@ class Exit:
         code: exit code; None when a signal ended it or nobody knows.
         signal: signal number; None when none did or nobody knows.
         reason: in words.
+        on_stall: whether we ended it, as the user asked for.
     """
 
     code: int | None
     signal: int | None
     reason: str
+    on_stall: bool = False
 
     @property
     def clean(self) -> bool:

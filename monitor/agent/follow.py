@@ -35,6 +35,7 @@ class Followed:
         live: the live area as last read; None before, or when it is damaged.
         end, failure: its `end` and `exception` events, once they came.
         faults: how it can be asked for its stacks, once it said so.
+        folder: the folder it was started in.
     """
 
     rank: int
@@ -53,6 +54,7 @@ class Followed:
     end: dict[str, Any] | None = None
     failure: dict[str, Any] | None = None
     faults: Faults | None = None
+    folder: str | None = None
     ended: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -178,6 +180,8 @@ class Follower:
             event["step"] += tape.offset
         if event["kind"] == "end":
             tape.end = event
+        elif event["kind"] == "attach":
+            tape.folder = event["cwd"] if isinstance(event.get("cwd"), str) else None
         elif event["kind"] == "exception":
             tape.failure = event
         elif event["kind"] == "fact" and isinstance(event.get("name"), str):

@@ -15,9 +15,11 @@ from monitor.agent import exits, flight, proc
 from monitor.agent.batcher import Batcher
 from monitor.agent.elastic import returns
 from monitor.agent.follow import Followed, Follower
+from monitor.agent.onstall import OnStall
 from monitor.agent.reduce import Reducer
 from monitor.agent.sampling import Sampling
 from monitor.agent.stalls import Stalls
+from monitor.agent.terminal import Terminal
 from monitor.agent.unclaimed import Unclaimed
 from monitor.agent.watchdog import Watchdog, end_event, unheard_event
 from monitor.batch import Batch, Sink
@@ -60,6 +62,7 @@ class Agent:
         sink: takes the batches; where it has a `dropped` count, growth is told in an event.
         sample_s: seconds between samples of host and GPU.
         stall_after_s: seconds without a step that count as a stall; None adapts to the run.
+        on_stall: acts on stalls that last; nobody does unless given.
         gate: entered before the agent ends: while it is held, no rank may join. A rank that joins
             leaves a file `pending-PID` in the spool while it holds it, before it makes its tape.
 
@@ -76,6 +79,7 @@ class Agent:
         *,
         sample_s: float = 1.0,
         stall_after_s: float | None = None,
+        on_stall: OnStall | None = None,
         gate: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         self._spool = spool
@@ -86,6 +90,8 @@ class Agent:
         self._watchdog = Watchdog(spool)
         self._sampling = Sampling(run.host, sample_s)
         self._stalls = Stalls(self._sampling.children_of, stall_after_s)
+        self._terminal = Terminal(spool)
+        self._on_stall = on_stall or OnStall()
         self._unclaimed = Unclaimed()
         self._batcher = Batcher(run.id, run.host)
         self._reducer = Reducer(run.host)
@@ -151,6 +157,7 @@ class Agent:
         self._tell(self._stalls.forget(tape) + self._unclaimed.forget(tape))
         oom_kill = self._watchdog.forget(tape)
         children = self._sampling.children_of(tape.rank)
+        how = self._on_stall.ended(tape, how, children)
         self._batcher.event({"t_s": self._now_s(), **end_event(tape, how, oom_kill, children)})
         self._sampling.forget(tape)
         self._reducer.end(tape)
@@ -160,11 +167,13 @@ class Agent:
     def _look_into(self, tape: Followed) -> bool:
         """What only a look from outside can tell of a rank that lives. Returns whether it is urgent."""
         stalls = self._stalls.check(tape)
+        stalls += self._on_stall.look(tape, self._stalls)
         self._tell(stalls + flight.recorded(tape, stalls) + self._unclaimed.look(tape))
         return bool(stalls)
 
     def _tell(self, events: list[dict[str, Any]]) -> None:
         for event in events:
+            self._terminal.tell(event)
             if (since_ns := event.pop("since_ns", None)) is not None:
                 event["since_s"] = self._follower.seconds(since_ns)
             self._batcher.event({"t_s": self._now_s(), **event})

@@ -14,7 +14,7 @@ from typing import Any
 
 from monitor.agent import causes, kernel, proc
 from monitor.agent.follow import Followed
-from monitor.agent.stacks import short, source, working_folder
+from monitor.agent.stacks import Frame, short, source, working_folder
 from monitor.batch import Block
 from monitor.schema import PHASES
 from monitor.tape.layout import TapeError
@@ -57,6 +57,21 @@ class _Steps:
     sum_s: float
 
 
+@dataclass(frozen=True)
+class Lasting:
+    """A stall that was told and goes on. Two are equal while nothing has moved between them.
+
+    Attributes:
+        progress_ns: perf_counter_ns of the last step's end.
+        since_ns: when its phase was entered.
+        place: the line it stands at; None where that is not known.
+    """
+
+    progress_ns: int
+    since_ns: int
+    place: Frame | None
+
+
 @dataclass
 class _Watched:
     """What is remembered of one rank."""
@@ -73,6 +88,7 @@ class _Watched:
     workers: set[int] = field(default_factory=set)
     workers_at_ns: int = 0
     cause: str = ""
+    place: Frame | None = None
 
 
 class Stalls:
@@ -81,6 +97,9 @@ class Stalls:
     Args:
         children_of: gives pid and start ticks of a rank's descendants.
         after_s: the user's threshold; None adapts to the run.
+
+    Attributes:
+        excused_ns: perf_counter_ns up to which nobody is blamed, since this machine stood still.
     """
 
     def __init__(self, children_of: Children, after_s: float | None = None) -> None:
@@ -88,7 +107,7 @@ class Stalls:
         self._after_s = after_s
         self._watched: dict[str, _Watched] = {}
         self._tapes: dict[str, Followed] = {}
-        self._excused_ns = 0
+        self.excused_ns = 0
         self._asleep_s = _asleep_s()
 
     def saw(self, tape: Followed, block: Block) -> None:
@@ -109,7 +128,7 @@ class Stalls:
         """The agent's loop came so much later than it wanted. Also asks whether the machine slept."""
         asleep_s = _asleep_s()
         if seconds > LATE_S or asleep_s - self._asleep_s > 1.0:
-            self._excused_ns = time.perf_counter_ns()
+            self.excused_ns = time.perf_counter_ns()
         self._asleep_s = asleep_s
 
     def check(self, tape: Followed) -> list[dict[str, Any]]:
@@ -126,12 +145,28 @@ class Stalls:
             if now_ns - watched.workers_at_ns > WORKERS_NS:
                 watched.workers, watched.workers_at_ns = self._workers(tape), now_ns
             return events
-        silent_s = (now_ns - max(watched.progress_ns, self._excused_ns)) / 1e9
+        silent_s = (now_ns - max(watched.progress_ns, self.excused_ns)) / 1e9
         if silent_s < self._allowed_s(tape, watched) or silent_s < max(
             2 * watched.told_s, watched.look_again_s
         ):
             return []
-        return self._look(tape, watched, silent_s)
+        seen = self._look(tape, watched, silent_s)
+        return [] if seen is None else [seen]
+
+    def lasting(self, tape: Followed) -> Lasting | None:
+        """The stall of this rank that was told and is not over; None where there is none."""
+        watched, live = self._of(tape), tape.live
+        if not watched.told_s or live is None:
+            return None
+        return Lasting(watched.progress_ns, live.since_ns, watched.place)
+
+    def look(self, tape: Followed) -> dict[str, Any] | None:
+        """A `stall` event as of now, of a rank that is lasting in one; None where a compiler is at work."""
+        watched = self._of(tape)
+        told_s = watched.told_s
+        seen = self._look(tape, watched, (time.perf_counter_ns() - watched.progress_ns) / 1e9)
+        watched.told_s = told_s  # whoever is told of it is told as if nobody had looked
+        return seen
 
     def forget(self, tape: Followed) -> list[dict[str, Any]]:
         """The rank has ended; a stall that lasted is over with it."""
@@ -165,47 +200,45 @@ class Stalls:
             return BUSY_FACTOR * threshold_s
         return threshold_s
 
-    def _look(self, tape: Followed, watched: _Watched, silent_s: float) -> list[dict[str, Any]]:
+    def _look(self, tape: Followed, watched: _Watched, silent_s: float) -> dict[str, Any] | None:
         workers = sorted(self._workers(tape))
         pids = [tape.pid, *workers[:WORKERS]]
         main, *others = causes.look(pids, tape.faults, lambda: _closed(tape))
         if causes.compiling(main.stacks) and silent_s < COMPILE_S:
             watched.look_again_s = silent_s + FLOOR_S
-            return []
+            return None
         live = tape.live
         assert live is not None
         gone = len(watched.workers - set(workers))
         scene = causes.Scene(live.phase, main, tuple(others), gone, tape.world_size)
         cause = causes.find(scene)
         first = not watched.told_s
-        watched.told_s, watched.cause = silent_s, cause.code
+        watched.told_s, watched.cause, watched.place = silent_s, cause.code, cause.place
         folder = working_folder(tape.pid)
         place = cause.place
-        return [
-            {
-                "kind": "stall",
-                "rank": tape.rank,
-                "phase": live.phase,
-                "step": tape.steps,
-                "since_ns": watched.progress_ns,
-                "for_s": round(silent_s, 1),
-                "again": not first,
-                "threshold_s": round(self.threshold_s(tape), 1),
-                "usual_step_ms": self._usual_ms(watched),
-                "cause": cause.text,
-                "cause_code": cause.code,
-                "location": f"{short(place.file, folder)}:{place.line}" if place else None,
-                "function": place.func if place else None,
-                "source": source(place, folder) if place else None,
-                "threads": [thread.plain() for thread in main.stacks.threads],
-                "why_no_stack": main.stacks.why,
-                "state": main.state,
-                **main.waits.plain(),
-                "machine": kernel.trouble(tape.pid),
-                "workers": [_worker(seen) for seen in others],
-                "waits_for": self._missing(tape) if cause.code == "collective" else [],
-            }
-        ]
+        return {
+            "kind": "stall",
+            "rank": tape.rank,
+            "phase": live.phase,
+            "step": tape.steps,
+            "since_ns": watched.progress_ns,
+            "for_s": round(silent_s, 1),
+            "again": not first,
+            "threshold_s": round(self.threshold_s(tape), 1),
+            "usual_step_ms": self._usual_ms(watched),
+            "cause": cause.text,
+            "cause_code": cause.code,
+            "location": f"{short(place.file, folder)}:{place.line}" if place else None,
+            "function": place.func if place else None,
+            "source": source(place, folder) if place else None,
+            "threads": [thread.plain() for thread in main.stacks.threads],
+            "why_no_stack": main.stacks.why,
+            "state": main.state,
+            **main.waits.plain(),
+            "machine": kernel.trouble(tape.pid),
+            "workers": [_worker(seen) for seen in others],
+            "waits_for": self._missing(tape) if cause.code == "collective" else [],
+        }
 
     def _over(self, tape: Followed, watched: _Watched) -> list[dict[str, Any]]:
         told, watched.told_s, watched.look_again_s, watched.cause = watched.told_s, 0.0, 0.0, ""

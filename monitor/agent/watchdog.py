@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from monitor.agent import exits, proc
+from monitor.agent import exits, faults, proc
 from monitor.agent.follow import Followed
+from monitor.agent.stacks import short
 
 #: The launcher writes the exit status down moments after the death; so long it is waited for.
 LAUNCHER_S = 1.0
@@ -134,6 +135,7 @@ def end_event(
         "signal": how.signal,
         "reason": how.reason,
         "clean": how.clean,
+        "on_stall": how.on_stall,
         "last_step": tape.steps - 1 if tape.steps else None,
         "last_phase": phase,
         "oom_kill": oom_kill,
@@ -141,7 +143,18 @@ def end_event(
         "location": (tape.failure or {}).get("location"),
         # When its exception came up: ranks that fail together end in any order.
         "failed_s": (tape.failure or {}).get("t_s"),
+        **_last_words(tape, how),
     }
+
+
+def _last_words(tape: Followed, how: exits.Exit) -> dict[str, Any]:
+    """Where a rank crashed and the trace of it, if it left one; see faults.last_words."""
+    said = faults.last_words(tape.faults, how.signal)
+    place = said.get("place")
+    if place is None:
+        return said and {"trace": said["trace"]}
+    location = f"{short(place.file, tape.folder)}:{place.line}"
+    return {"trace": said["trace"], "location": location, "function": place.func}
 
 
 def unheard_event(rank: int, said: tuple[int | None, int | None]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 import monitor
 from monitor import launcher, state
 from monitor.agent.loop import Agent, Run
+from monitor.agent.onstall import OnStall
 from monitor.batch import Sink
 
 HELP = "follow one run (started by attach and run)"
@@ -66,6 +67,7 @@ def follow(spool: Path, *, lock: int | None = None, signals: bool = False) -> No
         sink,
         sample_s=settings["sample_s"],
         stall_after_s=settings["stall_after_s"],
+        on_stall=_on_stall(settings),
         gate=lambda: _gate(settings, leave),
     )
     if signals:
@@ -74,6 +76,11 @@ def follow(spool: Path, *, lock: int | None = None, signals: bool = False) -> No
     agent.run()
     if finish():
         shutil.rmtree(spool, ignore_errors=True)
+
+
+def _on_stall(settings: Mapping[str, Any]) -> OnStall:
+    folder = Path(settings["run_dir"]) / str(settings["run"])
+    return OnStall(settings["on_stall"], settings["on_stall_grace_s"], folder)
 
 
 def _sink(settings: Mapping[str, Any], spool: Path) -> tuple[Sink, Any]:

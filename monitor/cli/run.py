@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor import launcher, options, session
+from monitor.agent.terminal import Said
 from monitor.cli import UsageError
 
 HELP = "run a training script that knows nothing of the monitor, monitored"
@@ -28,6 +29,8 @@ EXAMPLE = """  torchvitals run train.py --epochs 3
 
 #: How long the report may take to be final after the script's end (the contract says 10 s at the latest).
 REPORT_WITHIN_S = 8.0
+#: Seconds between two looks at what the agent has to say while the script runs.
+LOOK_S = 0.5
 PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGWINCH")
 
 
@@ -37,6 +40,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="what the run is called (default: the script's name)")
     parser.add_argument("--no-dashboard", action="store_true", help="start no web server")
     parser.add_argument("--json", metavar="FILE", help="write the report there at the end")
+    parser.add_argument(
+        "--on-stall",
+        choices=options.ON_STALL,
+        help="write the stacks of a stall that lasts into a file, or end the ranks that stall as well",
+    )
+    parser.add_argument(
+        "--on-stall-grace", metavar="S", help="seconds that a stall must last after it was told (default: 60)"
+    )
     parser.add_argument(
         "script", metavar="SCRIPT", help="the training script, or a launcher such as torchrun"
     )
@@ -73,6 +84,7 @@ def _found(script: str) -> str:
 def _prepared(args: argparse.Namespace, rank: int) -> tuple[launcher.Place | None, dict[str, str]]:
     env = dict(os.environ)
     given: dict[str, Any] = {"name": args.name, "run_dir": args.run_dir}
+    given.update(on_stall=args.on_stall, on_stall_grace_s=args.on_stall_grace)
     if args.no_dashboard:
         given["dashboard"] = False
     try:
@@ -106,8 +118,13 @@ def _waited(command: list[str], env: Mapping[str, str], place: launcher.Place | 
     pid = os.posix_spawn(command[0], command, env, setsigmask=old)
     if place is not None:
         _note(place.spool / f"launched-{rank}", {"pid": pid})
+    said = Said(place.spool) if place is not None and _first_here() else None
     while True:
-        seen = signal.sigwaitinfo(wanted)
+        seen = signal.sigwaitinfo(wanted) if said is None else signal.sigtimedwait(wanted, LOOK_S)
+        for line in said.new() if said is not None else ():
+            print(f"torchvitals: {line}", file=sys.stderr, flush=True)
+        if seen is None:
+            continue
         if seen.si_signo != signal.SIGCHLD:
             # What came from the terminal reached the script already: it is in the same group.
             if seen.si_code <= 0:
@@ -123,6 +140,11 @@ def _waited(command: list[str], env: Mapping[str, str], place: launcher.Place | 
         (place.spool / f"pending-{os.getpid()}").unlink(missing_ok=True)
     signal.pthread_sigmask(signal.SIG_SETMASK, old)
     return code
+
+
+def _first_here() -> bool:
+    """Whether this is the first rank of its host: one of them speaks for all."""
+    return int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0) == 0
 
 
 def _note(path: Path, content: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import signal
 import socket
 import threading
 import time
@@ -95,6 +96,12 @@ def all_reduce() -> None:
     if rank == 1:
         sleeping()
     dist.all_reduce(torch.ones(1))
+
+
+def deaf() -> None:
+    """Sleep, and ignore being told to abort."""
+    signal.signal(signal.SIGABRT, signal.SIG_IGN)
+    time.sleep(60)
 
 
 def crash() -> None:

@@ -23,8 +23,12 @@ _ADVICE = {
     "batch_size or num_workers, or raise the limit.",
     "SIGKILL": "Something sent SIGKILL: look for the out-of-memory killer (dmesg, the container's or the "
     "scheduler's log), a time limit, or a person.",
-    "SIGSEGV": "Native code crashed. Set PYTHONFAULTHANDLER=1 to get the Python line, and look at recently "
-    "changed extension packages.",
+    "SIGSEGV": "Native code crashed: look at the line it was called from, and at recently changed extension "
+    "packages.",
+    "SIGABRT": "Native code gave up (a failed assertion, a watchdog of a communication library): what it "
+    "said stands on stderr; look at the line it was called from.",
+    "on_stall=abort": "It made no progress and was ended, as you asked for: see the finding stall, and the "
+    "file with the stacks beside the run.",
     "SIGBUS": "A bus error while training usually means that /dev/shm is full: enlarge it (docker run "
     "--shm-size) or lower num_workers.",
     "SIGTERM": "Something asked the process to end: a scheduler's time limit, a preemption, or a launcher "
@@ -78,6 +82,8 @@ def _interrupted(end: Mapping[str, Any]) -> bool:
 
 
 def _cause(end: Mapping[str, Any]) -> str:
+    if end.get("on_stall"):
+        return "on_stall=abort"
     if end.get("oom_kill"):
         return "out of memory"
     if _name(end):
@@ -98,6 +104,7 @@ def _evidence(window: Window, rank: Rank, end: Mapping[str, Any]) -> dict[str, A
         "oom_kill": end.get("oom_kill") or None,
         "last_step": _last_step(rank, end),
         "last_phase": end.get("last_phase") or last,
+        "function": end.get("function"),
         "last_rss_mb": _last(rank, "rss_mb"),
         "orphans": ", ".join(map(str, end.get("orphans") or ())) or None,
         "ranks_dead": sum(one.ended is not None for one in window.ranks.values()),
@@ -121,4 +128,5 @@ def _last_step(rank: Rank, end: Mapping[str, Any]) -> int | None:
 def _location(window: Window, rank: Rank) -> str | None:
     thrown = window.events_of("exception", rank=rank.rank)
     place = thrown[-1].get("location") if thrown else None
+    place = place or (rank.ended or {}).get("location")
     return str(place) if place else None

@@ -34,6 +34,7 @@ def test_the_living_and_the_finished_are_not_dead(ended: dict[str, Any] | None):
         ({"code": 1, "reason": "torch.OutOfMemoryError: CUDA"}, "torch.OutOfMemoryError"),
         ({}, "no clean end"),
         ({"signal": 200}, "signal 200"),
+        ({"signal": "SIGABRT", "on_stall": True}, "on_stall=abort"),
     ],
 )
 def test_how_it_died_is_named(end: dict[str, Any], cause: str):
@@ -49,6 +50,13 @@ def test_stopping_by_hand_is_no_alarm(end: dict[str, Any]):
     found = died(**end)
     assert found is not None
     assert found.severity == "info"
+
+
+def test_a_crash_of_native_code_has_its_line():
+    """Where the rank left a trace: the line of the user's own that called into it."""
+    found = died(signal=11, location="train.py:33", function="step")
+    assert found is not None
+    assert (found.location, found.evidence["function"]) == ("train.py:33", "step")
 
 
 def test_the_last_of_it_is_kept():
