@@ -1,12 +1,12 @@
-"""Samples of host, ranks and GPUs, on a thread of their own: /proc and the driver may hang for
-seconds when a machine is in trouble, and just then the watchdog must not wait for them."""
+"""Samples of host and ranks, and of GPUs, each on a thread of their own: /proc and the driver may hang
+for seconds when a machine is in trouble, and just then neither the watchdog nor the other may wait."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from monitor.agent.follow import Followed
 from monitor.agent.gpu import GpuSampler, Wanted, wanted
 from monitor.agent.host import HostSampler
 
+#: Time for the ranks to tell which devices they use, before all are shown, in seconds (own: a rank tells
+#: in its first step on a device).
+GRACE_S = 10.0
 #: Rows and events kept for the loop at most, should it be busy for long.
 KEPT = 4096
 
@@ -44,21 +47,28 @@ class Sampling:
         self._tapes: list[Followed] = []
         self._environments: dict[int, dict[str, str] | None] = {}
         self._wanted: list[Wanted] = []
+        self._chosen: list[Wanted] = []
+        self._asked_s: float | None = None
         self._samples: deque[Sample] = deque(maxlen=KEPT)
         self._events: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self._commands: deque[tuple[bool, Followed]] = deque()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="sampling", daemon=True)
+        self._threads = [
+            threading.Thread(target=work, name=name, daemon=True)
+            for name, work in (("sampling", self._work), ("gpu sampling", self._gpu_work))
+        ]
 
     def start(self) -> None:
         """Begin. The first sample comes at once, without rates."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
-        """End, unless the system does not let go of the thread."""
+        """End, unless the system does not let go of the threads."""
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=1.0)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout=1.0)
 
     def watch(self, tape: Followed) -> None:
         """Sample this rank from the next sample on."""
@@ -85,11 +95,18 @@ class Sampling:
         return _emptied(self._samples), _emptied(self._events)
 
     def _work(self) -> None:
+        self._repeat(self._sample)
+
+    def _gpu_work(self) -> None:
+        # Where the driver is not kept loaded, finding the devices takes seconds.
         self._gpu.start()
+        self._repeat(self._sample_gpus)
+
+    def _repeat(self, sample: Callable[[], None]) -> None:
         due_s = time.monotonic()
         while not self._stop.is_set():
             try:
-                self._sample()
+                sample()
             except Exception as error:  # noqa: BLE001 - one broken sample is not the end of sampling
                 self._events.append(
                     {"kind": "warn", "text": f"a sample failed: {type(error).__name__}: {error}"}
@@ -105,9 +122,23 @@ class Sampling:
             row = self._host.process(tape.rank)
             if row is not None:
                 self._samples.append(Sample(f"proc/{tape.rank}", time.perf_counter_ns(), row))
-        for gpu, row in self._gpu.sample(self._ours()).items():
-            self._samples.append(Sample(f"gpu/{self._name}/{gpu}", time.perf_counter_ns(), row))
+
+    def _sample_gpus(self) -> None:
+        asked = self._wanted
+        if asked and asked != self._chosen:
+            self._gpu.choose(asked)
+            self._chosen = asked
+        if self._told(asked):
+            for gpu, row in self._gpu.sample(self._ours()).items():
+                self._samples.append(Sample(f"gpu/{self._name}/{gpu}", time.perf_counter_ns(), row))
         self._events.extend(self._gpu.events())
+
+    def _told(self, asked: list[Wanted]) -> bool:
+        """Whether the ranks have told which devices they use, or had time to. Others' need not be shown."""
+        if asked and self._asked_s is None:
+            self._asked_s = time.monotonic()
+        known = all(rank.uuids or rank.visible is not None for rank in asked)
+        return self._asked_s is not None and (known or time.monotonic() - self._asked_s >= GRACE_S)
 
     def _obey(self) -> None:
         while self._commands:
@@ -122,9 +153,7 @@ class Sampling:
                 if all(each.rank != tape.rank for each in self._tapes):
                     self._host.forget(tape.rank)
         asked = [wanted(tape.facts, self._environments[tape.pid]) for tape in self._tapes]
-        if asked and asked != self._wanted:
-            self._wanted = asked
-            self._gpu.choose(asked)
+        self._wanted = asked or self._wanted
 
     def _ours(self) -> set[int]:
         """Pids of the ranks and of what they started."""

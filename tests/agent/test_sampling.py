@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from monitor.agent.follow import Followed, Follower
+from monitor.agent.gpu import Wanted
 from monitor.agent.sampling import Sampling
 
 Train = Callable[..., Any]
@@ -93,11 +94,11 @@ def test_a_sample_that_breaks_is_told_and_the_next_one_taken(
 
 
 def test_a_sample_that_hangs_keeps_nobody(sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver that does not answer holds up neither the loop's `take` nor its end."""
+    """A driver that does not answer keeps neither the loop's `take`, nor the host's samples, nor an end."""
     hang = threading.Event()
-    monkeypatch.setattr(sampling._gpu, "sample", lambda ours: hang.wait(30) and {})
+    monkeypatch.setattr(sampling._gpu, "events", lambda: hang.wait(30) and [])
     sampling.start()
-    gather(sampling, lambda samples: bool(samples))
+    assert streams(gather(sampling, lambda samples: len(samples) >= 3)) == {"host/here"}
     began = time.monotonic()
     sampling.take()
     sampling.stop()
@@ -111,13 +112,19 @@ def test_devices_follow_what_the_ranks_can_see(
     """The devices shown are chosen anew when a rank comes or tells more of itself."""
     chosen: list[Any] = []
     monkeypatch.setattr(sampling._gpu, "choose", chosen.append)
+    monkeypatch.setattr(sampling._gpu, "sample", lambda ours: {})
     sampling.watch(tape)
-    sampling._obey()
+
+    def look() -> None:
+        sampling._obey()
+        sampling._sample_gpus()
+
+    look()
     tape.facts["env"] = {"cuda_visible_devices": "3"}
-    sampling._obey()
-    sampling._obey()
+    look()
+    look()
     tape.facts["cuda"] = {"uuid": "GPU-7"}
-    sampling._obey()
+    look()
     assert [[(rank.uuids, rank.visible) for rank in ranks] for ranks in chosen[1:]] == [
         [((), "3")],
         [(("GPU-7",), "3")],
@@ -130,8 +137,30 @@ def test_a_device_is_told_whose_processes_are_ours(
     """The rank and what it started; rows come under the device's name."""
     monkeypatch.setattr(sampling._host, "children_of", lambda rank: [(7, 1)])
     monkeypatch.setattr(sampling._gpu, "sample", lambda ours: {"0.1": {"gpu_util": float(len(ours))}})
+    tape.facts["cuda"] = {"uuid": "GPU-7"}
     sampling.watch(tape)
     sampling._sample()
+    sampling._sample_gpus()
     found = {sample.stream: sample.values for sample in sampling.take()[0]}
     assert sampling._ours() == {tape.pid, 7}
     assert found["gpu/here/0.1"] == {"gpu_util": 2}
+
+
+def test_others_devices_are_not_shown_before_the_ranks_had_time_to_tell(
+    sampling: Sampling, tape: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a rank none; with one that has told nothing, none for a while, then all there are."""
+    monkeypatch.setattr(sampling._gpu, "sample", lambda ours: {"0": {}, "1": {}})
+
+    def shown() -> int:
+        sampling._sample_gpus()
+        return len(sampling.take()[0])
+
+    assert shown() == 0
+    sampling.watch(tape)
+    monkeypatch.setitem(tape.facts, "env", {})
+    sampling._obey()
+    sampling._wanted = [Wanted()]
+    assert shown() == 0
+    monkeypatch.setattr("monitor.agent.sampling.GRACE_S", 0.0)
+    assert shown() == 2

@@ -16,6 +16,8 @@ COST = 0.003
 SLOW_S = 0.003
 #: Seconds between two calls of one kind at most, however long they take.
 PAUSE_S = 30.0
+#: Seconds between two calls for what hardly changes (own): eight devices cost a host eight times as much.
+RARE_S = 10.0
 #: Events kept until somebody asks for them.
 EVENTS = 256
 
@@ -57,8 +59,10 @@ class Asking:
                 self.tell(gpu, call, kind="gpu_unread", call=call, error=reason(error))
             return None
 
-    def paced(self, gpu: object, call: str, read: Callable[[], T], *, quiet: bool = False) -> T | None:
-        """Like `ask`; between two calls of a slow one the last answer stands.
+    def paced(
+        self, gpu: object, call: str, read: Callable[[], T], *, quiet: bool = False, rare: bool = False
+    ) -> T | None:
+        """Like `ask`; between two calls of a slow one, or of what changes rarely, the last answer stands.
 
         Slow is what took long twice in a row: a single delay may be the machine's.
         """
@@ -71,7 +75,8 @@ class Asking:
         took_s = self._now() - began_s
         usual_s = min(took_s, self._took_s.get(key, 0.0))
         self._took_s[key], self._last[key] = took_s, answer
-        self._due_s[key] = began_s + min(usual_s / COST, PAUSE_S) if usual_s > SLOW_S else -math.inf
+        pause_s = min(usual_s / COST, PAUSE_S) if usual_s > SLOW_S else 0.0
+        self._due_s[key] = began_s + max(pause_s, RARE_S if rare else 0.0)
         return answer
 
     def tell(self, gpu: object, once: str, *, kind: str, **fields: Any) -> None:

@@ -99,7 +99,11 @@ class Nvidia:
             return within(reading.limits, None)
         handle = device.board if reading.of == "board" else device.handle
         answer = self._asking.paced(
-            device.key, reading.call, partial(reading.read, self._nvml, handle), quiet=reading.expendable
+            device.key,
+            reading.call,
+            partial(reading.read, self._nvml, handle),
+            quiet=reading.expendable,
+            rare=reading.rare,
         )
         return within(reading.limits, answer)
 

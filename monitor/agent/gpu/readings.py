@@ -24,6 +24,7 @@ class Reading:
         of: whom it can be asked of: any "device", the "board" a MIG part belongs to and shares it with,
             or a "whole" board only, so that a part has no such value.
         expendable: many devices do not have it, which is not worth a word.
+        rare: it hardly changes, and is asked for now and then only.
     """
 
     call: str
@@ -31,6 +32,7 @@ class Reading:
     read: Callable[[Any, Any], Sequence[float]]
     of: Literal["device", "board", "whole"] = "whole"
     expendable: bool = False
+    rare: bool = False
 
 
 def _memory(nvml: Any, handle: Any) -> Sequence[float]:
@@ -65,6 +67,7 @@ READINGS: tuple[Reading, ...] = (
         "power limit",
         {"gpu_power_limit_w": (1, 1e4)},
         lambda nvml, handle: (nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1e3,),
+        rare=True,
     ),
     Reading(
         "temperature",
@@ -83,10 +86,21 @@ READINGS: tuple[Reading, ...] = (
         {"gpu_sm_clock_max_mhz": (1, 1e5)},
         lambda nvml, handle: (nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM),),
         "board",
+        rare=True,
     ),
     Reading("throttle reasons", {"gpu_throttle_bits": (0, 1 << 24)}, _throttle_bits, "board"),
-    Reading("corrected memory errors", {"gpu_ecc_corrected": (0, 1e15)}, _ecc(CORRECTED), expendable=True),
     Reading(
-        "uncorrected memory errors", {"gpu_ecc_uncorrected": (0, 1e15)}, _ecc(UNCORRECTED), expendable=True
+        "corrected memory errors",
+        {"gpu_ecc_corrected": (0, 1e15)},
+        _ecc(CORRECTED),
+        expendable=True,
+        rare=True,
+    ),
+    Reading(
+        "uncorrected memory errors",
+        {"gpu_ecc_uncorrected": (0, 1e15)},
+        _ecc(UNCORRECTED),
+        expendable=True,
+        rare=True,
     ),
 )

@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parent.with_name("nvml_stub.c")
 SERVANT = """
 import json, sys
 from monitor.agent.gpu import GpuSampler, Wanted, asking
-asking.COST = 1e9
+asking.COST, asking.RARE_S = 1e9, 0.0
 sampler = None
 for line in sys.stdin:
     method, *arguments = json.loads(line)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.agent.gpu.asking import COST, EVENTS, PAUSE_S, Asking, within
+from monitor.agent.gpu.asking import COST, EVENTS, PAUSE_S, RARE_S, Asking, within
 
 
 class Clock:
@@ -112,6 +112,17 @@ def test_a_call_that_hangs_for_long_is_asked_again() -> None:
         asking.paced("0", "power", call)
         clock.s += PAUSE_S
     assert call.count == 4
+
+
+def test_what_hardly_changes_is_asked_for_now_and_then() -> None:
+    """However quick it is."""
+    clock = Clock()
+    asking, call = Asking(clock), Call(clock, 0.0001)
+    answers = []
+    for _ in range(21):
+        answers.append(asking.paced("0", "power limit", call, rare=True))
+        clock.s += 1.0
+    assert (call.count, answers[:2], answers[-1]) == (1 + 20 // round(RARE_S), [1, 1], 3)
 
 
 def test_events_are_bounded() -> None:
