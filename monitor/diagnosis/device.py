@@ -19,9 +19,10 @@ from .window import Rank, Table, Window
 LASTING = 3
 
 #: Share of the timed steps with which the device must be done when backward has been launched (own), and
-#: share of its step that the phases must take at whose end it was: then it waits for launches.
+#: share of its step that the phases must take at whose end it was (own: backward alone takes as much; after
+#: a forward pass the host may ask too soon to see it): then it waits for launches.
 CAUGHT_UP = 0.9
-STARVED_SHARE = 0.5
+STARVED_SHARE = 0.4
 
 #: Phases whose time on the device is nobody's arithmetic.
 WAITING = ("data", "comm", "checkpoint", "eval")
