@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .machine import crowded, runq_share
+from .device import rows, timed
+from .machine import crowded, runq_share, values
 from .robust import Mask, Values, median, quantile, quarters
 from .steady import (
     MIN_STEPS,
@@ -90,6 +91,8 @@ class Waits:
         crowded: whether others had the CPUs.
         runq_share: share of time that the main thread was ready to run without a CPU; NaN if unknown.
         pattern: what the excess looks like.
+        exposed: share of the ordinary waiting in which a GPU stood idle too, 1 without one: a host that is
+            ahead of its GPU may wait for a batch and lose nothing.
     """
 
     rank: Rank
@@ -102,6 +105,7 @@ class Waits:
     crowded: bool
     runq_share: float
     pattern: Pattern
+    exposed: float = 1.0
 
     @property
     def workers(self) -> int:
@@ -141,7 +145,9 @@ class Waits:
         odd = self.starts | (self.spikes & (self.excess_ms == 0.0))
         most = quantile(self.wait_ms[~odd], 0.9) if (~odd).any() else 0.0
         waited = np.where(odd, np.minimum(self.wait_ms, most), self.wait_ms)
-        return float(np.maximum(waited - usual_ms, 0.0).sum()) / whole if whole > 0 else 0.0
+        saved = np.maximum(waited - usual_ms, 0.0)
+        saved[~self.spikes] *= self.exposed
+        return float(saved.sum()) / whole if whole > 0 else 0.0
 
 
 def waits(window: Window, rank: Rank) -> Waits | None:
@@ -160,7 +166,10 @@ def waits(window: Window, rank: Rank) -> Waits | None:
     excess[starts] = 0.0
     if spikes.sum() < SEVERAL:
         excess[spikes] = 0.0
-    judged = Waits(part, found[1], wait, other, excess, starts, spikes, busy, runq_share(rank), "none")
+    exposed = _exposed(rank, wait)
+    excess[~spikes] *= exposed
+    queue = runq_share(rank)
+    judged = Waits(part, found[1], wait, other, excess, starts, spikes, busy, queue, "none", exposed)
     return replace(judged, pattern=_pattern(judged, epoch_starts(window, part)))
 
 
@@ -170,6 +179,18 @@ def rhythm(wait_ms: Values, workers: int) -> bool:
         return False
     gaps = np.diff(np.flatnonzero(wait_ms > HANDOVER_MS + quantile(wait_ms, 0.98) / 3))
     return bool(len(gaps) >= SEVERAL and np.mean(gaps == workers) >= RHYTHM)
+
+
+def _exposed(rank: Rank, wait_ms: Values) -> float:
+    """Share of the waiting in which the device was idle as well, by its own clock; 1 where nobody timed it.
+
+    Nothing is launched while a batch is fetched: what lies between two events around it is idleness.
+    """
+    table = rows(rank)
+    waited = float(wait_ms.mean()) if len(wait_ms) else 0.0
+    if not (float(np.nansum(values(table, "gpu_timed"))) >= MIN_STEPS and waited > 0):
+        return 1.0
+    return min(timed(table, "gpu_idle_ms") / waited, 1.0)
 
 
 def _past_first_epoch(window: Window, rank: Rank) -> Rank:

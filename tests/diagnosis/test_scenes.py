@@ -46,6 +46,9 @@ EPOCHS = {"epoch": np.repeat(np.arange(12), 12)}
 HEALTHY: dict[str, Window] = {
     "gpu": replace(on_gpu(), finished=True),
     "gpu that waits a little for data": replace(on_gpu(data=3.0, gpu={"gpu_util": 88}), finished=True),
+    "a host that is ahead of its gpu": replace(
+        on_gpu(data=25.0, other=6.0, rows={"gpu_idle_ms": 0.4, "gpu_data_ms": 0.4}), finished=True
+    ),
     "gpu whose memory is full": replace(
         on_gpu(rows={"cuda_reserved_mb": 79_000, "cuda_peak_mb": 72_000}, gpu={"gpu_memory_used_mb": 79_800}),
         finished=True,
@@ -111,6 +114,11 @@ HEALTHY: dict[str, Window] = {
 }  # fmt: skip
 
 FAULTY: dict[str, tuple[str, Window]] = {
+    "a gpu that starves": (
+        "data_starvation",
+        replace(on_gpu(data=25.0, other=6.0, rows={"gpu_idle_ms": 22, "gpu_data_ms": 22, "gpu_gap_ms": 23},
+                       gpu={"gpu_util": 48}), finished=True),
+    ),
     "torn gpu memory": (
         "memory_fragmentation",
         replace(on_gpu(rows={"cuda_split_mb": 20_000, "cuda_peak_mb": 44_000, "cuda_reserved_mb": 66_000}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from devices import gpu_rank, on_gpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import event, every, loader, rank, samples, window
@@ -139,3 +140,25 @@ def test_workers_wait_for_cpus_as_long_as_the_main_thread(runq: float, lost: boo
     one = judged(data=60.0, forward=30.0, backward=0, optimizer=0, samples=samples(runq_share=runq))
     assert one.lost_share == pytest.approx(50 / 90, abs=0.01)
     assert one.lost_at_least(0.15) == lost
+
+
+@pytest.mark.parametrize(("idle", "lost"), [(0.0, 0.0), (11.0, 0.5), (22.0, 1.0), (40.0, 1.0)])
+def test_a_gpu_that_works_on_meanwhile_loses_nothing(idle: float, lost: float):
+    """The host is ahead of it, and waits for a batch while the GPU has enough to do."""
+    rank = gpu_rank(data=22.0, rows={"gpu_idle_ms": idle})
+    one = waits(on_gpu(rank), rank)
+    host = waits(on_gpu(rank), gpu_rank(data=22.0, rows={"gpu_timed": 0}))
+    assert one is not None
+    assert host is not None
+    assert (one.exposed, host.exposed) == (pytest.approx(lost), 1.0)
+    assert one.lost_share == pytest.approx(lost * host.lost_share)
+    assert one.saved_share() == pytest.approx(lost * host.saved_share())
+
+
+def test_spikes_outlast_what_a_gpu_has_to_do():
+    """It is never ahead by so much; and the few that were timed tell nothing of them."""
+    rank = gpu_rank(data=every(12, 620.0, 1.6, 400), rows={"gpu_idle_ms": 0.1})
+    one = waits(on_gpu(rank), rank)
+    assert one is not None
+    assert one.pattern == "spikes"
+    assert one.lost_share > 0.4
