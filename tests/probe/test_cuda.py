@@ -254,6 +254,25 @@ def test_a_step_is_timed_phase_by_phase(tmp_path: Path) -> None:
     assert row["gpu_step_ms"] > 0
 
 
+def test_a_compiled_model_stays_whole(tmp_path: Path) -> None:
+    """Events at the borders of its phases break no graph, and make nothing compile anew."""
+    from torch._dynamo.testing import CompileCounter
+
+    made = CompileCounter()
+    model = net()
+    optimizer = sgd(model)
+    run = torch.compile(model, backend=made, fullgraph=True)
+    device = FakeDevice()
+    ahead = device.now = Ahead()
+    with watching(tmp_path, device=device) as watch:
+        watch.probe.cuda._now = watch.probe.cuda._timing._now = ahead
+        for batch in loader():
+            learn(run, optimizer, batch)
+            ahead.on(ROW_NS)
+    assert made.frame_count == 1
+    assert sum(row.get("gpu_timed", 0) for row in rows(watch)) >= 2
+
+
 # -- the exception that ends a run
 
 

@@ -250,6 +250,19 @@ def test_an_error_of_the_device_ends_the_timing_only(steps: int) -> None:
     assert loop.timing.take() == {}
 
 
+def test_another_device_gets_events_of_its_own() -> None:
+    """A program that goes on on another device is timed there."""
+    loop = Loop()
+    loop.steps(200)
+    loop.now.on(100)
+    loop.timing.take()
+    loop.device.current = 1
+    loop.steps(200)
+    loop.now.on(100)
+    assert loop.timing.broken is None
+    assert loop.timing.take()["gpu_timed"] > 1
+
+
 def test_an_error_in_reading_ends_the_timing_only() -> None:
     """As when a step ran on two devices, whose events give no time between them."""
     loop = Loop()

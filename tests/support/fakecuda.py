@@ -34,12 +34,15 @@ class FakeEvent:
 
     def __init__(self, device: FakeDevice) -> None:
         self._device = device
+        self._on: int | None = None
         self.at_ns: int | None = None
 
     def record(self, stream: Any) -> None:
         """Behind all that was launched."""
         assert stream is self._device
         self._device.called("record")
+        self._on = self._device.current if self._on is None else self._on
+        assert self._on == self._device.current, "an event of another device"
         self.at_ns = max(self._device.free_ns, self._device.now())
 
     def query(self) -> bool:
@@ -68,11 +71,13 @@ class FakeDevice:
         costs_ms: what each question takes of the host's time; needs `Hands`.
         made: events made.
         used: the program uses the device.
+        current: which device is the current one.
     """
 
     def __init__(self, now: Callable[[], int] = time.perf_counter_ns, *, used: bool = True) -> None:
         self.now = now
         self.used = used
+        self.current = 0
         self.quick = True
         self.free_ns = 0
         self.captures = False
@@ -133,7 +138,7 @@ class FakeDevice:
 
     def index(self) -> int:
         """As the protocol says."""
-        return 0
+        return self.current
 
     def free_mb(self) -> float:
         """As the protocol says."""

@@ -72,6 +72,7 @@ class Timing:
         self.broken: str | None = None
         self._device, self._trace, self._now = device, trace, now
         self._pool: list[Event] = []
+        self._index = -1
         self._pending: deque[Timed] = deque()
         self._step = Timed()
         self._spent_ns = 0
@@ -116,9 +117,22 @@ class Timing:
             self._throw_away()
             return
         self._step, self.running = Timed(), True
-        self._mark(OTHER)
+        self._same_device()
+        if self.running:
+            self._mark(OTHER)
         if self.running:
             self._trace.append(self._mark)
+
+    def _same_device(self) -> None:
+        """An event belongs to the device on which it was first recorded."""
+        try:
+            index = self._device.index()
+        except Exception as error:  # noqa: BLE001 - the training must not notice
+            self.stop(f"{type(error).__name__}: {error}"[:200])
+            return
+        if index != self._index:
+            self._pool.clear()
+            self._index = index
 
     def _end(self) -> None:
         self._trace.clear()
