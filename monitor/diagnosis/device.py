@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .facts import Fact, fact
 from .machine import AFTER_S, recent, values
 from .robust import mean, median, quantile
-from .steady import WARMUP_STEPS, phase_ms, share, steady
+from .steady import MIN_STEPS, WARMUP_STEPS, phase_ms, share, steady
 from .window import Rank, Table, Window
 
 #: Rows or samples in a row that must show a state (as for memory_pressure: a peak is no state).
@@ -149,6 +149,19 @@ def idle_share(table: Table) -> float:
     whole = timed(table, "gpu_step_ms")
     between = timed(table, "gpu_gap_ms") - timed(table, "gpu_data_ms")
     return max(between, 0.0) / whole if whole > 0 else float("nan")
+
+
+def exposed_between(rank: Rank, host_ms: float) -> float:
+    """Share of what the host does between two steps in which the device was idle as well, at most; 1 where
+    nobody timed it.
+
+    Args:
+        host_ms: what the host does, milliseconds a step.
+    """
+    table = rows(rank)
+    between = timed(table, "gpu_gap_ms") - timed(table, "gpu_data_ms")
+    enough = float(np.nansum(values(table, "gpu_timed"))) >= MIN_STEPS and host_ms > 0
+    return min(max(between, 0.0) / host_ms, 1.0) if enough else 1.0
 
 
 def compute(rank: Rank) -> Compute:

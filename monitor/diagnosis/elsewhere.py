@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .device import exposed_between
 from .names import logging_call, logs
 from .robust import Values
 from .steady import phase_ms, steady, step_ms
@@ -73,6 +74,9 @@ def lost(window: Window, rank: Rank, kind: Kind) -> Loss | None:
         return None
     most, seen = max(mine, key=_count), sum(map(_count, mine))
     unclaimed, whole = float(unclaimed_ms(part).sum()), max(float(np.nansum(step_ms(part))), 1e-9)
+    if kind == "logging":
+        # What a host that is ahead of its GPU logs meanwhile costs nothing.
+        unclaimed *= exposed_between(rank, unclaimed / part.count)
     place = f"{_base(most.get('file'))}:{most.get('line')}" if most.get("file") else None
     ours = "monitor/probe/" in str(most.get("leaf_file") or "")
     function = str((not ours and most.get("leaf_func")) or most.get("func") or "")

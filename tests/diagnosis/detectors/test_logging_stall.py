@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from devices import on_gpu
 from windows import event, rank, window
 
 from monitor.diagnosis.detectors.logging_stall import LOST_SHARE, detect
@@ -80,3 +81,11 @@ def test_garbage_collection_is_not_logging():
     """Time spent collecting garbage is taken off before it is divided."""
     told = event("other_stack", total=2000, frames=[LOG])
     assert detect(window(rank(other=40.0, gc_ms=39.5), events=[told])) is None
+
+
+@pytest.mark.parametrize(("gap", "share"), [(1.0, None), (15.0, 0.3), (40.0, 0.6)])
+def test_what_a_host_logs_ahead_of_its_gpu_costs_nothing(gap: float, share: float | None):
+    """It counts only as far as the device had nothing left to do."""
+    told = event("other_stack", total=LOG["count"], frames=[LOG])
+    one = detect(on_gpu(rows={"gpu_gap_ms": gap}, events=[told]))
+    assert (one and one.evidence["logging_share"]) == (share and pytest.approx(share))
