@@ -19,8 +19,14 @@ SOURCE = Path(__file__).parent.with_name("nvml_stub.c")
 #: machine is busy are not held back, unless a test says what a call may cost.
 SERVANT = """
 import json, sys
+import pynvml
 from monitor.agent.gpu import GpuSampler, Wanted, asking
 asking.COST, asking.RARE_S = 1e9, 0.0
+calls = []
+def counted(name, ask=pynvml._nvmlGetFunctionPointer):
+    calls.append(name)
+    return ask(name)
+pynvml._nvmlGetFunctionPointer = counted
 sampler = None
 for line in sys.stdin:
     method, *arguments = json.loads(line)
@@ -29,9 +35,12 @@ for line in sys.stdin:
     if method == "fresh" or sampler is None:
         sampler = GpuSampler()
         sampler.start()
-    if method == "cost":
-        asking.COST = arguments[0]
-    answer = None if method in ("fresh", "cost") else getattr(sampler, method)(*arguments)
+    if method == "pace":
+        asking.COST, asking.RARE_S = arguments
+    if method == "calls":
+        answer, calls[:] = list(calls), []
+    else:
+        answer = None if method in ("fresh", "pace") else getattr(sampler, method)(*arguments)
     print(json.dumps(answer), flush=True)
     if "torch" in sys.modules: raise SystemExit("torch was imported")
 """

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.agent.gpu.asking import COST
+from monitor.agent.gpu.asking import COST, RARE_S
 from monitor.schema import keys_of
 
 from .conftest import ONE, Ask, Servant, boards, but
@@ -202,12 +202,25 @@ def test_a_slow_call_gets_a_rhythm_of_its_own(ask: Ask, state: Path) -> None:
     slow = but(boards(1), u0_pcie_0=1000, u0_pcie_1=1000) + "slow.nvmlDeviceGetPcieThroughput 20\n"
     slow = "\n".join(line for line in slow.splitlines() if "field" not in line) + "\n"
     told = []
-    ask("cost", COST)
+    ask("pace", COST, 0.0)
     for rate in (1000, 2000, 3000, 4000):
         state.write_text(but(slow, u0_pcie_0=rate))
         told.append(ask("sample")["0"]["gpu_pcie_out_mb_per_s"])
-    ask("cost", 1e9)
+    ask("pace", 1e9, 0.0)
     assert told == [1, 2, 2, 2]
+
+
+def test_a_sample_takes_few_calls(ask: Ask, state: Path) -> None:
+    """Thirteen for a board that can do everything, and what hardly changes comes now and then only."""
+    state.write_text(but(ONE, u0_procs="41:2000000000", u0_procutil="41:60:10"))
+    ask("pace", 1e9, RARE_S)
+    ask("sample", [41])
+    ask("sample", [41])
+    ask("calls")
+    row = ask("sample", [41])["0"]
+    assert len(ask("calls")) <= 13
+    ask("pace", 1e9, 0.0)
+    assert (row["gpu_power_limit_w"], row["gpu_ecc_corrected"]) == (350, 3)
 
 
 @pytest.fixture
