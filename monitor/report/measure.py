@@ -66,7 +66,15 @@ def measure(store: Store) -> Measures:
     names = ("p50", "p95", "p99")
     out.step_ms = {name: _mean(rank.quantiles[i] for rank in ranks) for i, name in enumerate(names)}
     out.time_share = {phase: _mean(rank.share[phase] for rank in ranks) for phase in PHASES}
+    if not out.time_share["h2d"] and _copies_unseen(store):
+        out.time_share["h2d"] = None
     return out
+
+
+def _copies_unseen(store: Store) -> bool:
+    """Whether a rank trained on a device with copies to it that nothing could time: they are in `other`."""
+    devices = [facts["cuda"] for facts in store.facts().values() if isinstance(facts.get("cuda"), dict)]
+    return any(not device.get("h2d_watched") for device in devices)
 
 
 def _reduced(store: Store, streams: Iterable[str], throughput: Values) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -159,6 +160,28 @@ def test_ranks_told_in_averages_count_in_throughput(tmp_path: Path) -> None:
     assert got.reduced_ranks == 7
     assert got.throughput["samples_per_s"] == pytest.approx(50 * (32 + 7 * 16))
     assert got.throughput["tokens_per_s"] is None
+
+
+@pytest.mark.parametrize(
+    ("cuda", "share"), [(None, 0.0), ({"h2d_watched": True}, 0.0), ({"h2d_watched": False}, None)]
+)
+def test_copies_that_nothing_could_time_are_not_known(
+    tmp_path: Path, cuda: dict[str, Any] | None, share: float | None
+) -> None:
+    """A loop by hand on a device: its copies are in `other`, and "none" would be invented."""
+    training = Training()
+    facts = [training.event("fact", rank=0, name="cuda", value=cuda)] if cuda else []
+    got = measured(tmp_path / "s", training.start(), training.batch(100, *facts))
+    assert got.time_share["h2d"] == share
+    assert sum(value or 0.0 for value in got.time_share.values()) == pytest.approx(1)
+
+
+def test_copies_that_were_timed_are_told(tmp_path: Path) -> None:
+    """Also where not every rank's framework could be watched."""
+    training = Training(phases={**STEP, "h2d": 5.0})
+    fact = training.event("fact", rank=0, name="cuda", value={"h2d_watched": False})
+    got = measured(tmp_path / "s", training.start(), training.batch(100, fact))
+    assert got.time_share["h2d"] == pytest.approx(0.2)
 
 
 def test_memory_of_the_devices(tmp_path: Path) -> None:
