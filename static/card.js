@@ -36,7 +36,7 @@ export class Card {
     this.#legend = new Legend((key) => { this.#chosen = key; on.chosen(); });
     this.#chart = new Chart(this.#canvas, { onZoom: on.zoom, onReset: on.reset });
     const id = `panel-${panel.id}`;
-    this.plot.append(this.#canvas, h("div", { class: "cross" }), this.#tag, this.#empty, this.#peak);
+    this.plot.append(h("div", { class: "mark" }), this.#canvas, h("div", { class: "cross" }), this.#tag, this.#empty, this.#peak);
     this.element = h("section", { class: `card card-${panel.id}`, "aria-labelledby": id, "data-panel": panel.id },
       h("header", {}, h("h3", { id }, t(panel.title)), this.#legend.element), this.plot);
   }

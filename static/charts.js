@@ -7,6 +7,7 @@ import { h } from "./dom.js";
 import { GpuFacts } from "./gpufacts.js";
 import { Gpus } from "./gpus.js";
 import { t } from "./i18n.js";
+import { Marks } from "./marks.js";
 import { PANELS } from "./panels.js";
 import { RangeBar } from "./rangebar.js";
 import { Ranks } from "./ranks.js";
@@ -29,12 +30,13 @@ export class Charts {
   #ranks;
   #gpus;
   #crosshair;
+  #marks;
   #resized = new ResizeObserver(() => this.#scheduler.invalidate(true));
   #ink = null;
   #ready = false;
 
-  /** `run`: its id; `schema()` and `tracks` as in History; `range`: TimeRange; `theme`: Theme. */
-  constructor({ run, schema, tracks, range, theme }) {
+  /** `run`: its id; `schema()` and `tracks` as in History; `range`: TimeRange; `theme`: Theme; `selection`, `span`: as in Marks. */
+  constructor({ run, schema, tracks, range, theme, selection, span }) {
     this.#range = range;
     this.#theme = theme;
     this.#bar = new RangeBar(range);
@@ -47,6 +49,7 @@ export class Charts {
     this.#ranks = new Ranks(run, source, this.#scheduler, on);
     this.#gpus = new Gpus(source, new GpuFacts(run), this.#scheduler);
     this.#crosshair = new Crosshair(this.#grid, range, [...this.#cards, ...this.#ranks.cards, this.#gpus]);
+    this.#marks = new Marks(this.#grid, range, selection, span);
     const [first, ...others] = this.#cards.map((card) => card.element);
     this.#grid.append(first, this.#ranks.element, ...others, this.#gpus.element);
     const head = h("div", { class: "charts-head" }, h("h2", { id: "charts-title" }, t("Over time")), this.#bar.element);
@@ -60,6 +63,7 @@ export class Charts {
     this.#gpus.connect();
     this.#bar.connect();
     this.#crosshair.connect();
+    this.#marks.connect();
     this.#range.connect(this.#changed);
     this.#theme.connect(this.#recolour);
     this.#resized.observe(this.#grid);
@@ -74,6 +78,7 @@ export class Charts {
     this.#scheduler.disconnect();
     this.#bar.disconnect();
     this.#crosshair.disconnect();
+    this.#marks.disconnect();
     this.#range.disconnect(this.#changed);
     this.#theme.disconnect(this.#recolour);
     this.#resized.disconnect();
@@ -102,6 +107,11 @@ export class Charts {
   update(update) {
     this.#ranks.update(update, isLive(update.status));
     this.#gpus.update(update);
+  }
+
+  /** The selected finding's steps may lie elsewhere now. */
+  mark() {
+    this.#marks.show();
   }
 
   /** Whether the run goes on. */

@@ -1,20 +1,25 @@
 /** One finding on the page: what was seen, what to change, what that brings. */
 
 import { copy } from "./clipboard.js";
+import { confidenceOf } from "./confidence.js";
 import { h, setText } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { count, number, percent } from "./format.js";
 import { hubText, N, t } from "./i18n.js";
 import { icon } from "./icons.js";
+import { curve, drawSparkline, metricOf, sparkline } from "./sparkline.js";
 
 const WORDS = { critical: N("Critical"), warning: N("Warning"), info: N("Info") };
 const COPIED_MS = 1_600; // how long the button says so
 
 export class FindingCard {
   element = h("li", { class: "finding", tabindex: "-1" });
+  #source;
+  #finding = {};
   #severity = h("span", { class: "severity" });
   #title = h("h3");
   #location = h("span", { class: "location" });
+  #curve = sparkline();
   #evidence = h("dl", { class: "evidence" });
   #advice = h("p", { class: "advice" });
   #code = h("code");
@@ -22,25 +27,37 @@ export class FindingCard {
   #fix = h("div", { class: "fix" }, h("div", { class: "fix-head" }, h("span", {}, t("Change it to")), this.#copy),
     h("pre", { tabindex: "0", "aria-label": t("Suggested code") }, this.#code));
   #gain = h("p", { class: "gain" });
+  #confidence = h("span", { class: "confidence" });
+  #mark = h("button", { type: "button", class: "mark-button", "aria-pressed": "false" }, t("Show in charts"));
   #shown = "";
   #timer = null;
 
-  constructor() {
+  /** `source`: as in Findings. */
+  constructor(source) {
+    this.#source = source;
     const head = h("div", { class: "finding-head" }, this.#severity, this.#location);
-    this.element.append(head, this.#title, this.#evidence, this.#advice, this.#fix, this.#gain);
+    const foot = h("div", { class: "finding-foot" }, this.#confidence, this.#mark);
+    this.element.append(head, this.#title, this.#curve, this.#evidence, this.#advice, this.#fix, this.#gain, foot);
   }
 
   connect() {
     this.#copy.addEventListener("click", this.copyFix);
+    this.#mark.addEventListener("click", this.select);
+    this.element.addEventListener("keydown", this.#pressed);
   }
 
   disconnect() {
     this.#copy.removeEventListener("click", this.copyFix);
+    this.#mark.removeEventListener("click", this.select);
+    this.element.removeEventListener("keydown", this.#pressed);
     clearTimeout(this.#timer);
     this.element.remove();
   }
 
   update(finding) {
+    this.#finding = finding;
+    this.#showChosen();
+    this.#draw();
     const json = JSON.stringify(finding);
     if (json === this.#shown) return;
     this.#shown = json;
@@ -56,7 +73,13 @@ export class FindingCard {
     this.#fix.hidden = !finding.snippet;
     this.#showEvidence(finding);
     this.#showGain(finding);
+    const { level, word: sure, why } = confidenceOf(finding);
+    setText(this.#confidence, t("Confidence: {level}, {why}", { level: sure, why }));
+    this.#confidence.dataset.level = level;
   }
+
+  /** Mark the finding's steps in all charts, or no longer. */
+  select = () => this.#source.selection.toggle(this.#finding);
 
   /** Copy the suggested code; the button says whether it worked. */
   copyFix = async () => {
@@ -67,6 +90,23 @@ export class FindingCard {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => setText(label, t("Copy")), COPIED_MS);
   };
+
+  #pressed = (event) => {
+    if (event.key !== "Enter" || event.target !== this.element) return;
+    event.preventDefault();
+    this.select();
+  };
+
+  #showChosen() {
+    const chosen = this.#source.selection.has(this.#finding);
+    this.element.classList.toggle("chosen", chosen);
+    this.#mark.setAttribute("aria-pressed", String(chosen));
+  }
+
+  #draw() {
+    const { tracks, range } = this.#source;
+    drawSparkline(this.#curve, metricOf(this.#finding.code) && curve(this.#finding.code, this.#finding, tracks, range.bounds));
+  }
 
   #showEvidence(finding) {
     const entries = Object.entries(finding.evidence ?? {}).map(([key, value]) => evidence(key, value));

@@ -1,8 +1,10 @@
-/** The list of findings, those that are over, and what could not be checked. */
+/** The list of findings, those that are over, and what was checked besides. A range of time narrows it. */
 
+import { Checks } from "./checks.js";
 import { h, setText } from "./dom.js";
 import { FindingCard } from "./finding.js";
-import { hubText, t } from "./i18n.js";
+import { t } from "./i18n.js";
+import { overlaps } from "./marks.js";
 import { identity, isCleared, ranked } from "./ranking.js";
 
 const MAX_SHOWN = 60; // findings on the page; there are 42 codes
@@ -15,35 +17,63 @@ export class Findings {
   #clearedTitle = h("summary");
   #clearedList = h("ol", { class: "finding-list" });
   #cleared = h("details", { class: "cleared", hidden: true }, this.#clearedTitle, this.#clearedList);
-  #uncheckedTitle = h("summary");
-  #uncheckedList = h("ul");
-  #unchecked = h("details", { class: "unchecked", hidden: true }, this.#uncheckedTitle, this.#uncheckedList);
+  #elsewhere = h("button", { type: "button", class: "elsewhere", hidden: true });
+  #checks = new Checks();
   #cards = new Map(); // identity → FindingCard
-  #uncheckedShown = "";
+  #source;
+  #update = {};
 
-  constructor() {
+  /** `source`: `{selection, range, span(finding), tracks}`, see Selection, TimeRange and StepTimes. */
+  constructor(source) {
+    this.#source = source;
     const title = h("h2", { id: "findings-title" }, t("Findings"), this.#count);
-    this.element.append(title, this.#none, this.#list, this.#cleared, this.#unchecked);
+    this.element.append(title, this.#none, this.#list, this.#elsewhere, this.#cleared, this.#checks.element);
+  }
+
+  connect() {
+    this.#source.selection.connect(this.#selected);
+    this.#source.range.connect(this.#moved);
+    this.#elsewhere.addEventListener("click", this.#everywhere);
   }
 
   disconnect() {
+    this.#source.selection.disconnect(this.#selected);
+    this.#source.range.disconnect(this.#moved);
+    this.#elsewhere.removeEventListener("click", this.#everywhere);
     for (const card of this.#cards.values()) card.disconnect();
     this.#cards.clear();
   }
 
-  update({ findings = [], not_checked: unchecked = [], steps }) {
-    const order = ranked(findings).slice(0, MAX_SHOWN);
+  /** Codes of all checks that the hub has. */
+  known(checks) {
+    this.#checks.known(checks);
+  }
+
+  update(update) {
+    this.#update = update;
+    this.#source.selection.update(update.findings ?? []);
+    this.#checks.update(update);
+    this.refresh();
+  }
+
+  /** Show what lies in the range, of what is known. */
+  refresh = () => {
+    const { findings = [], steps } = this.#update;
+    const all = ranked(findings).slice(0, MAX_SHOWN);
+    const order = all.filter(this.#isHere);
     const [over, active] = [order.filter(isCleared), order.filter((finding) => !isCleared(finding))];
-    this.#forget(new Set(order.map(identity)));
+    this.#forget(new Set(all.map(identity)));
     this.#fill(this.#list, active);
     this.#fill(this.#clearedList, over);
     setText(this.#count, active.length > 0 ? String(active.length) : "");
     this.#none.hidden = active.length > 0;
-    setText(this.#none, steps > 0 ? t("Nothing found so far.") : t("Waiting for the first steps."));
+    const nothing = this.#source.range.following ? t("Nothing found so far.") : t("Nothing found in this range.");
+    setText(this.#none, steps > 0 ? nothing : t("Waiting for the first steps."));
+    this.#elsewhere.hidden = order.length === all.length;
+    setText(this.#elsewhere, t("Outside this range: {count}", { count: all.length - order.length }));
     this.#cleared.hidden = over.length === 0;
     setText(this.#clearedTitle, t("Resolved ({count})", { count: over.length }));
-    this.#showUnchecked(unchecked);
-  }
+  };
 
   /** Focus the next (`by` 1) or previous (−1) finding. */
   step(by) {
@@ -60,6 +90,13 @@ export class Findings {
     const element = document.activeElement?.closest(".finding") ?? this.#list.firstElementChild;
     [...this.#cards.values()].find((card) => card.element === element)?.copyFix();
   }
+
+  #isHere = (finding) =>
+    this.#source.range.following || overlaps(this.#source.span(finding), this.#source.range.bounds);
+
+  #everywhere = () => this.#source.range.follow(Infinity);
+  #selected = () => this.refresh();
+  #moved = (moved) => moved && this.refresh();
 
   #forget(known) {
     for (const [id, card] of this.#cards) {
@@ -78,22 +115,12 @@ export class Findings {
   #card(finding) {
     const id = identity(finding);
     if (!this.#cards.has(id)) {
-      const card = new FindingCard();
+      const card = new FindingCard(this.#source);
       card.connect();
       this.#cards.set(id, card);
     }
     const card = this.#cards.get(id);
     card.update(finding);
     return card;
-  }
-
-  #showUnchecked(unchecked) {
-    this.#unchecked.hidden = unchecked.length === 0;
-    const json = JSON.stringify(unchecked);
-    if (json === this.#uncheckedShown) return;
-    this.#uncheckedShown = json;
-    setText(this.#uncheckedTitle, t("Not checked ({count})", { count: unchecked.length }));
-    this.#uncheckedList.replaceChildren(...unchecked.map(({ code, why, i18n }) =>
-      h("li", {}, h("code", {}, String(code)), " ", h("span", {}, hubText(i18n, why)))));
   }
 }

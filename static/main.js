@@ -48,7 +48,7 @@ class Page {
 
   #go = async () => {
     const turn = ++this.#turn;
-    const view = await this.#choose(parse(location.hash));
+    const view = await this.#choose(parse(location.hash.split("?", 1)[0]));
     if (turn === this.#turn) this.#show(view);
   };
 

@@ -1,16 +1,23 @@
 /** The page of one run: takes what the feed brings to everything that shows it. */
 
 import { Banner } from "./banner.js";
+import { Baseline } from "./baseline.js";
 import { Charts } from "./charts.js";
 import { h } from "./dom.js";
+import { Drawer } from "./drawer.js";
 import { Feed } from "./feed.js";
 import { Findings } from "./findings.js";
 import { History } from "./history.js";
 import { HubClock } from "./hubclock.js";
 import { grown } from "./panels.js";
+import { Place, placeOf } from "./place.js";
 import { TimeRange } from "./range.js";
+import { tilesOver } from "./rangetiles.js";
+import { savingText } from "./saving.js";
+import { Selection } from "./selection.js";
 import { Track } from "./series.js";
 import { isLive } from "./status.js";
+import { StepTimes } from "./steptimes.js";
 import { Strip } from "./strip.js";
 import { showTab, tabOf } from "./tab.js";
 import { Tiles } from "./tiles.js";
@@ -29,16 +36,33 @@ export class RunView {
   #banner = new Banner();
   #strip = new Strip(this.#clock);
   #verdict = new Verdict();
-  #findings = new Findings();
+  #baseline;
   #tiles = new Tiles();
+  #newest = {}; // the last update
+  #selection;
+  #times;
+  #findings;
+  #place;
+  #drawer;
   #charts;
   #history;
   #feed;
   #loading = false;
 
   constructor(run, theme) {
+    this.#baseline = new Baseline(run);
+    const at = placeOf(location.hash);
+    this.#selection = new Selection(at.finding);
+    if (at.range !== null) this.#range.hold(...at.range);
+    else if (at.span !== null) this.#range.follow(at.span);
+    this.#place = new Place(run, this.#range, this.#selection);
+    this.#times = new StepTimes(run, () => { this.#findings.refresh(); this.#charts.mark(); });
+    const span = (finding) => this.#times.span(finding, this.#now);
+    const [selection, range, tracks] = [this.#selection, this.#range, this.#tracks];
+    this.#findings = new Findings({ selection, range, span, tracks });
+    this.#drawer = new Drawer(run, range, () => [...tracks.keys()]);
     const known = () => ({ schema: this.#schema, streams: [...this.#tracks.keys()], now: this.#now });
-    this.#charts = new Charts({ run, schema: () => this.#schema, tracks: this.#tracks, range: this.#range, theme });
+    this.#charts = new Charts({ run, schema: () => this.#schema, tracks: this.#tracks, range: this.#range, theme, selection, span });
     this.#history = new History({
       run, range: this.#range, tracks: this.#tracks, known, onLoaded: () => this.#charts.invalidate(true),
     });
@@ -47,8 +71,9 @@ export class RunView {
       connection: (connection) => { this.#strip.connection(connection); this.#banner.connection(connection); },
       failure: (error) => this.#banner.failure(error),
     });
+    this.#strip.element.append(this.#drawer.button);
     const side = h("div", { class: "side" }, this.#findings.element);
-    this.element.append(this.#banner.element, this.#verdict.element, this.#tiles.element, side, this.#charts.element);
+    this.element.append(this.#banner.element, this.#verdict.element, this.#baseline.element, this.#tiles.element, side, this.#charts.element, this.#drawer.element);
   }
 
   /** What stands in the page's top line while this run is shown. */
@@ -57,11 +82,15 @@ export class RunView {
   }
 
   connect() {
-    for (const part of [this.#banner, this.#strip, this.#charts, this.#history, this.#feed]) part.connect();
+    this.#range.connect(this.#moved);
+    for (const part of [this.#banner, this.#baseline, this.#strip, this.#findings, this.#charts, this.#history, this.#place, this.#drawer, this.#feed]) part.connect();
   }
 
   disconnect() {
-    for (const part of [this.#feed, this.#history, this.#charts, this.#findings, this.#strip, this.#banner]) part.disconnect();
+    this.#range.disconnect(this.#moved);
+    for (const part of [this.#feed, this.#drawer, this.#place, this.#history, this.#charts, this.#findings, this.#times, this.#strip, this.#baseline, this.#banner]) {
+      part.disconnect();
+    }
   }
 
   /** What keys do on this page. */
@@ -70,6 +99,7 @@ export class RunView {
       l: () => this.#range.follow(), "+": () => this.#range.zoom(0.5), "=": () => this.#range.zoom(0.5),
       "-": () => this.#range.zoom(2), ArrowLeft: () => this.#range.move(-0.25), ArrowRight: () => this.#range.move(0.25),
       j: () => this.#findings.step(1), k: () => this.#findings.step(-1), c: () => this.#findings.copyFix(),
+      Escape: () => this.#selection.clear(), d: () => this.#drawer.toggle(),
     };
   }
 
@@ -77,16 +107,18 @@ export class RunView {
     this.#clock.note(hubUnixS);
     this.#schema = snapshot.meta?.schema ?? snapshot.schema ?? null;
     for (const name of streamNames(snapshot)) this.#track(name);
+    this.#findings.known(snapshot.checks ?? []);
+    this.#drawer.snapshot(snapshot);
     this.#history.request(0);
   };
 
   #update = (update) => {
     this.#clock.note(update.data_unix_s);
     this.#append(update.rows ?? {});
-    for (const part of [this.#strip, this.#verdict, this.#banner, this.#findings]) {
-      part.update(part === this.#verdict ? update.verdict : update);
-    }
-    this.#tiles.update(update.tiles);
+    this.#newest = update;
+    for (const part of [this.#strip, this.#baseline, this.#banner, this.#findings, this.#drawer]) part.update(update);
+    this.#verdict.update(update.verdict, savingText(update));
+    this.#showTiles();
     showTab(tabOf(update));
     const streams = [...this.#tracks.keys()];
     const some = (kind) => streams.some((name) => name.startsWith(`${kind}/`));
@@ -99,6 +131,13 @@ export class RunView {
     this.#charts.invalidate();
     this.#loadCharts();
   };
+
+  #moved = (moved) => moved && this.#showTiles();
+
+  #showTiles() {
+    const { following, bounds } = this.#range;
+    this.#tiles.update(following ? this.#newest.tiles : tilesOver(this.#tracks, bounds, this.#newest.tiles));
+  }
 
   #gap = () => {
     for (const track of this.#tracks.values()) track.cut();

@@ -1,9 +1,12 @@
 /** The line at the top: which run, how far, how fresh, and whether we hear of it. */
 
 import { h, setText, setValue } from "./dom.js";
-import { age, count } from "./format.js";
+import { age, count, duration } from "./format.js";
 import { STALE_S } from "./hubclock.js";
 import { N, t } from "./i18n.js";
+import { icon } from "./icons.js";
+import { isCleared } from "./ranking.js";
+import { remainingS } from "./saving.js";
 import { isLive, statusOf } from "./status.js";
 
 const TICK_MS = 500;
@@ -19,6 +22,10 @@ export class Strip {
   #status = h("span", { class: "status" });
   #step = h("span", { class: "number" });
   #epoch = h("span", { class: "number" });
+  #eta = h("span", { class: "number" });
+  #etaBox = h("span", { class: "fact", hidden: true }, h("span", { class: "label" }, t("time left")), this.#eta);
+  #alerts = h("span", { class: "number" });
+  #alertsBox = h("span", { class: "fact alerts", hidden: true }, icon("warning"), h("span", { class: "label" }, t("alerts")), this.#alerts);
   #age = h("span", { class: "number" });
   #ageBox = h("span", { class: "fact age" }, h("span", { class: "label" }, t("data age")), this.#age);
   #link = h("span", { class: "link" });
@@ -31,7 +38,7 @@ export class Strip {
     const fact = (label, value) => h("span", { class: "fact" }, h("span", { class: "label" }, label), value);
     this.element.append(
       h("div", { class: "who" }, this.#name, this.#id), this.#status,
-      fact(t("step"), this.#step), fact(t("epoch"), this.#epoch), this.#ageBox, this.#link);
+      fact(t("step"), this.#step), fact(t("epoch"), this.#epoch), this.#etaBox, this.#alertsBox, this.#ageBox, this.#link);
     setText(this.#name, "…");
     this.connection({ state: "connecting" });
   }
@@ -59,6 +66,12 @@ export class Strip {
     this.#status.dataset.tone = tone;
     setValue(this.#step, count(update.steps));
     setValue(this.#epoch, count(update.epoch));
+    const left = remainingS(update);
+    this.#etaBox.hidden = left === null;
+    setText(this.#eta, duration(left) ?? "");
+    const alerts = (update.findings ?? []).filter((finding) => !isCleared(finding) && finding.severity !== "info").length;
+    this.#alertsBox.hidden = alerts === 0;
+    setText(this.#alerts, count(alerts));
     this.#tick();
   }
 

@@ -14,16 +14,21 @@ export class Verdict {
   element = h("section", { class: "verdict", "aria-labelledby": "verdict-title" });
   #sign = h("span", { class: "sign" });
   #text = h("p");
+  #saving = h("div", { class: "saving" });
   #spoken = h("div", { class: "offscreen", "aria-live": "polite" });
   #key = null;
 
   constructor() {
-    this.element.append(h("h2", { id: "verdict-title", class: "offscreen" }, t("Verdict")), this.#sign, this.#text, this.#spoken);
+    this.element.append(h("h2", { id: "verdict-title", class: "offscreen" }, t("Verdict")), this.#sign, h("div", {}, this.#text, this.#saving), this.#spoken);
     this.update({ tone: "waiting", text: t("Looking…"), key: null });
   }
 
-  /** `verdict`: `{key, text, tone}`. Spoken again only when it says something else, not at every digit. */
-  update(verdict) {
+  /**
+   * `verdict`: `{key, text, tone}`, and `saving`: a sentence on what it costs, or "". Spoken again only when it
+   * says something else, not at every digit.
+   */
+  update(verdict, saving = "") {
+    setText(this.#saving, saving);
     const tone = TONES[verdict?.tone] === undefined ? "waiting" : verdict.tone;
     const text = verdict?.text ? hubText(verdict.i18n, verdict.text) : t("No verdict yet.");
     if (this.element.dataset.tone !== tone) {

@@ -69,7 +69,7 @@ def test_healthy_run(hub: PlayedHub, open_page) -> None:
     PlayedRun(hub, phases=HEALTHY).play(30)
     page = open_page()
     expect(page.locator(".verdict")).to_have_attribute("data-tone", "good")
-    expect(page.locator(".nothing")).to_have_text("Nothing found so far.")
+    expect(page.locator(".findings > .nothing")).to_have_text("Nothing found so far.")
 
 
 def test_finding_says_what_to_change(page: Page) -> None:

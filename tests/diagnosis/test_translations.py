@@ -15,10 +15,11 @@ import pytest
 from sources import ROOT, Module, modules
 
 from monitor.diagnosis.verdict import TEXTS
+from monitor.exports import FORMATS
 from monitor.schema import METRICS, PHASES
 
-#: What the hub says, and what the page says too (both are asked).
-CATALOGUE = "zh-findings.js"
+#: What the hub says; what it shares with the page is asked of the page's own.
+CATALOGUES = ("zh-findings.js", "zh-gpu.js")
 ENTRY = re.compile(r'^  ("(?:[^"\\]|\\.)*"): ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
 
 #: Code and names, not sentences.
@@ -30,8 +31,9 @@ WITH_UNIT = re.compile(r"^(.+?)_(per_s|ms|mb|pct|percent|mhz|cores|us|s|w|c)(_p\
 
 
 @cache
-def catalogue(name: str = "zh-*.js") -> dict[str, str]:
-    text = "".join(path.read_text() for path in sorted((ROOT / "static").glob(name)))
+def catalogue(names: tuple[str, ...] = ("zh-*.js",)) -> dict[str, str]:
+    paths = sorted(path for name in names for path in (ROOT / "static").glob(name))
+    text = "".join(path.read_text() for path in paths)
     return {json.loads(english): json.loads(chinese) for english, chinese in ENTRY.findall(text)}
 
 
@@ -132,7 +134,7 @@ def wanted() -> frozenset[str]:
         | {metric.title for metric in METRICS if metric.panel}
     )
     texts |= {first.value for _, first in said_templates() if isinstance(first, ast.Constant)}
-    texts |= set(short_causes()) | set(labels())
+    texts |= set(short_causes()) | set(labels()) | {form.what for form in FORMATS.values()}
     for module in speaking():
         texts |= {t for node, t in sentences(module) if isinstance(node, ast.Constant) and is_sentence(t)}
     return frozenset(texts)
@@ -146,7 +148,7 @@ def test_everything_said_is_translated():
 def test_nothing_is_translated_in_vain():
     """What is no longer said leaves the catalogue."""
     constants = {t for module in speaking() for _, t in sentences(module)}
-    assert sorted(set(catalogue(CATALOGUE)) - wanted() - constants) == []
+    assert sorted(set(catalogue(CATALOGUES)) - wanted() - constants) == []
 
 
 def test_templates_are_literals():
@@ -176,6 +178,6 @@ def test_sentences_are_told_from_code(text: str):
 
 def test_a_translation_keeps_the_parameters():
     """Each has exactly the fields of its template; which format they have is the template's business."""
-    for english, chinese in catalogue(CATALOGUE).items():
+    for english, chinese in catalogue(CATALOGUES).items():
         fields = set(re.findall(r"\{(\w+)", english))
         assert set(re.findall(r"\{(\w+)\}", chinese)) == fields, english
