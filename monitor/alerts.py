@@ -1,18 +1,19 @@
 """Alerts: a message through Apprise when a finding is raised, and one when it is over.
 
-Sending happens in a thread of its own, from a queue of bounded length, and never holds up a run.
+Sending happens in a thread of its own and never holds up a run; a message that fails waits for its next try
+without holding up the others.
 """
 
 from __future__ import annotations
 
-import queue
+import heapq
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from monitor.diagnosis.course import Change
+from monitor.diagnosis.course import Change, Record
 from monitor.diagnosis.finding import Finding
 
 #: Findings that are worth a message; besides, all that are critical.
@@ -25,8 +26,28 @@ MOST, PER_S = 10, 600.0
 WAITING = 200
 #: Findings told of that are remembered, so that none is told twice.
 REMEMBERED = 10_000
+#: What pages are told: a message waits for its next try; was given up; was left out by the rate limit.
+RETRIED, NOT_SENT, LIMITED = "alert_retried", "alert_not_sent", "alerts_limited"
 
 Send = Callable[[str, str, str], bool]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The run that a message is about.
+
+    Attributes:
+        run, name: its id, and what it is called.
+        host: where it runs; None when unknown.
+        started_unix_s: when it began; None when unknown.
+        link: address of its page, without a token: a message may be read by anybody. None without a hub.
+    """
+
+    run: str
+    name: str
+    host: str | None = None
+    started_unix_s: float | None = None
+    link: str | None = None
 
 
 @dataclass(frozen=True)
@@ -43,9 +64,9 @@ class Alerts:
     """Tells of changes. Safe from any thread; never blocks and never raises.
 
     Args:
-        notice: told (run, code) once where a message could not be sent at all.
+        notice: told (run, code) where a message is tried again, could not be sent, or was left out.
         send: sends (url, title, body), True when it was accepted; Apprise unless given.
-        sleep: waits between two tries.
+        wait: waits so many seconds, or for ever, or until `told` is set, for the next message that is due.
         clock: seconds, rising.
     """
 
@@ -53,63 +74,77 @@ class Alerts:
         self,
         notice: Callable[[str, str], None] = lambda _run, _code: None,
         send: Send | None = None,
-        sleep: Callable[[float], object] | None = None,
+        wait: Callable[[float | None], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._notice, self._clock = notice, clock
         self._send = send or send_once
-        self._closed = threading.Event()
-        self._sleep = sleep or self._closed.wait
-        self._queue: queue.Queue[Message | None] = queue.Queue(WAITING)
+        self._lock = threading.Lock()
+        self._news = threading.Event()
+        self._wait = wait or self._news.wait
+        self._due_at: list[tuple[float, int, int, Message]] = []
+        self._count = 0
         self._sent: dict[str, deque[float]] = {}
         self._told: set[tuple[str, str, float]] = set()
+        self._renamed: set[tuple[str, str]] = set()
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._closing = self._closed = False
 
-    def tell(self, run: str, name: str, urls: Sequence[str], change: Change) -> None:
+    def tell(self, subject: Subject, urls: Sequence[str], change: Change) -> None:
         """Send a message for a change that is worth one: once when raised, once when cleared."""
-        if not urls or not self._due(run, change):
+        if not urls or not self._is_news(subject.run, change):
             return
-        if not self._within_limit(run):
-            self._notice(run, "alerts_limited")
+        if not self._within_limit(subject.run):
+            self._notice(subject.run, LIMITED)
             return
-        title, body = words(name, change)
-        for url in urls:
-            self._enqueue(Message(run, url, title, body))
+        title, body = words(subject, change, time.time())
+        for url in dict.fromkeys(urls):
+            self._enqueue(Message(subject.run, url, title, body), 0, 0.0)
         self._start()
+
+    def know(self, run: str, record: Record) -> None:
+        """A finding that stands was told of in an earlier life: only its end is news."""
+        if worth_telling(record.finding):
+            with self._lock:
+                self._told.add(_key(run, record))
 
     def close(self, within_s: float = 5.0) -> None:
         """Send what waits, for so long at most, and stop."""
-        if self._thread is None:
-            return
-        try:
-            self._queue.put_nowait(None)
-        except queue.Full:
-            self._closed.set()
-        self._thread.join(within_s)
-        self._closed.set()
+        self._closing = True
+        self._news.set()
+        if self._thread is not None:
+            self._thread.join(within_s)
+        self._closed = True
+        self._news.set()
 
-    def _enqueue(self, message: Message) -> None:
-        try:
-            self._queue.put_nowait(message)
-        except queue.Full:
-            self._notice(message.run, "alert_not_sent")
+    def _enqueue(self, message: Message, tries: int, pause_s: float) -> None:
+        with self._lock:
+            full = len(self._due_at) >= WAITING
+            if not full:
+                self._count += 1
+                heapq.heappush(self._due_at, (self._clock() + pause_s, self._count, tries, message))
+        if full:
+            self._notice(message.run, NOT_SENT)
+        self._news.set()
 
-    def _due(self, run: str, change: Change) -> bool:
-        """Whether this is news: not told yet, and the end only of what was told."""
-        record = change.record
-        key = (run, "/".join(record.finding.identity), record.raised_at_s)
+    def _is_news(self, run: str, change: Change) -> bool:
+        """Whether this is told now: not told yet, and the end only of what was told."""
+        key, code = _key(run, change.record), (run, change.record.finding.code)
         with self._lock:
             if change.kind == "cleared":
                 told = key in self._told
                 self._told.discard(key)
-                return told
-            if key in self._told or not worth_telling(record.finding):
+                if told and change.renamed:
+                    self._renamed.add(code)
+                return told and not change.renamed
+            goes_on = change.renamed and code in self._renamed
+            self._renamed.discard(code)
+            if key in self._told or not (goes_on or worth_telling(change.record.finding)):
                 return False
             if len(self._told) >= REMEMBERED:
                 self._told.clear()
             self._told.add(key)
-            return True
+            return not goes_on
 
     def _within_limit(self, run: str) -> bool:
         now = self._clock()
@@ -129,25 +164,30 @@ class Alerts:
                 self._thread.start()
 
     def _loop(self) -> None:
-        while not self._closed.is_set():
-            message = self._queue.get()
-            if message is None:
+        while not self._closed:
+            self._news.clear()
+            with self._lock:
+                due_s = self._due_at[0][0] - self._clock() if self._due_at else None
+                ready = heapq.heappop(self._due_at) if due_s is not None and due_s <= 0 else None
+            if ready is not None:
+                self._try(ready[2], ready[3])
+            elif due_s is None and self._closing:
                 return
-            if not self._deliver(message):
-                self._notice(message.run, "alert_not_sent")
+            else:
+                self._wait(due_s)
 
-    def _deliver(self, message: Message) -> bool:
-        for attempt in range(TRIES):
-            if attempt:
-                self._sleep(FIRST_PAUSE_S * 2 ** (attempt - 1))
-            if self._closed.is_set():
-                return False
-            try:
-                if self._send(message.url, message.title, message.body):
-                    return True
-            except Exception:  # noqa: BLE001, S112 - a broken plug-in counts as a try that failed
-                continue
-        return False
+    def _try(self, tries: int, message: Message) -> None:
+        try:
+            accepted = self._send(message.url, message.title, message.body)
+        except Exception:  # noqa: BLE001 - a broken plug-in counts as a try that failed
+            accepted = False
+        if accepted:
+            return
+        if tries + 1 >= TRIES:
+            self._notice(message.run, NOT_SENT)
+            return
+        self._notice(message.run, RETRIED)
+        self._enqueue(message, tries + 1, FIRST_PAUSE_S * 2**tries)
 
 
 def worth_telling(finding: Finding) -> bool:
@@ -155,14 +195,48 @@ def worth_telling(finding: Finding) -> bool:
     return finding.severity == "critical" or (finding.code in CODES and finding.severity != "info")
 
 
-def words(name: str, change: Change) -> tuple[str, str]:
-    """Title and body of a message."""
+def words(subject: Subject, change: Change, now_unix_s: float) -> tuple[str, str]:
+    """Title and body of a message: what happened, to whom, where, since when, what to do, and the link."""
     finding, record = change.record.finding, change.record
+    link = subject.link or f"torchvitals report {subject.run}"
     if change.kind == "cleared":
-        lasted_s = (record.cleared_at_s or record.raised_at_s) - record.raised_at_s
-        return f"{name}: over: {finding.title}", f"{finding.cause}\nIt lasted {lasted_s:.0f} s."
-    place = [f"at {finding.location}"] if finding.location else []
-    return f"{name}: {finding.title}", "\n".join([finding.cause, finding.advice, *place])
+        lasted_s = finding.evidence.get("stalled_s")
+        if lasted_s is None:
+            lasted_s = (record.cleared_at_s or record.raised_at_s) - record.raised_at_s
+        lines = [finding.cause, _where(subject, finding), f"It lasted {lasted_s:.0f} s."]
+        return f"{subject.name}: over: {finding.title}", "\n".join([*filter(None, lines), link])
+    lines = [finding.cause, _where(subject, finding), _since(subject, record, now_unix_s), finding.advice]
+    return f"{subject.name}: {finding.title}", "\n".join([*filter(None, lines), link])
+
+
+def _where(subject: Subject, finding: Finding) -> str:
+    """ "rank 1 on gpu3, in data, at train.py:31 (fetch): a loader worker does not come back"."""
+    evidence = finding.evidence
+    rank = evidence.get("rank", finding.ranks[0] if finding.ranks else 0)
+    phase = evidence.get("phase") or evidence.get("last_phase")
+    function = f" ({evidence['function']})" if finding.location and evidence.get("function") else ""
+    parts = [
+        f"rank {rank}" + (f" on {subject.host}" if subject.host else ""),
+        *([f"in {phase}"] if phase else []),
+        *([f"at {finding.location}{function}"] if finding.location else []),
+        *([f"after step {finding.last_step}"] if finding.last_step is not None else []),
+    ]
+    what = evidence.get("what") or evidence.get("reason")
+    return ", ".join(parts) + (f": {what}" if what else "")
+
+
+def _since(subject: Subject, record: Record, now_unix_s: float) -> str:
+    """ "since 14:03:22 UTC (7 s ago)"; "" where the run's start is not known."""
+    if subject.started_unix_s is None:
+        return ""
+    ago_s = float(record.finding.evidence.get("stalled_s") or 0.0)
+    since_s = subject.started_unix_s + record.raised_at_s - ago_s
+    told = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since_s))
+    return f"since {told} ({max(now_unix_s - since_s, 0.0):.0f} s ago)"
+
+
+def _key(run: str, record: Record) -> tuple[str, str, float]:
+    return run, "/".join(record.finding.identity), record.raised_at_s
 
 
 def send_once(url: str, title: str, body: str) -> bool:

@@ -87,6 +87,33 @@ def on_network(path: Path) -> bool:
     return kind in NETWORK_FILE_SYSTEMS
 
 
+def settings() -> dict[str, Any]:
+    """What `settings.json` in the private folder says; {} where there is none.
+
+    Raises:
+        ValueError: it is no JSON object. The message says which file, in one line.
+    """
+    path = state_dir() / "settings.json"
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f'{path} holds one JSON object, such as {{"alerts": ["ntfy://topic"]}}')
+    return found
+
+
+def alert_addresses() -> tuple[str, ...]:
+    """Where alerts of every run go, as settings.json says. What makes no sense there is left out."""
+    try:
+        told = settings().get("alerts")
+    except (ValueError, OSError):
+        return ()
+    return tuple(str(url) for url in told if url) if isinstance(told, list) else ()
+
+
 @dataclass
 class HubState:
     """How to reach the hub of one run folder. Kept between hubs, so that links stay valid.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import http.server
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from monitor import alerts
-from monitor.alerts import Alerts, send_once, words
+from monitor.alerts import Alerts, Subject, send_once, words
 from monitor.diagnosis.course import Change, Record
 from monitor.diagnosis.finding import Finding
 
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:Deprecati
 STALL = Finding(
     "stall", "critical", "No progress", "stalled in data", advice="Look at the loader.", location="train.py:3"
 )
+DIGITS = Subject("r", "digits")
 ADVICE = Finding("data_starvation", "warning", "The loop waits", "num_workers=0")
 
 
@@ -58,13 +60,21 @@ class Post:
         self.alerts = Alerts(
             notice=lambda run, code: self.notices.append((run, code)),
             send=outbox,
-            sleep=self.pauses.append,
+            wait=self.pass_time,
             clock=lambda: self.now_s,
         )
 
-    def tell(self, *changes: Change, run: str = "r", urls: tuple[str, ...] = ("json://a",)) -> list[str]:
+    def pass_time(self, seconds: float | None) -> None:
+        """The pauses between tries take no time here."""
+        if seconds is None:
+            self.alerts._news.wait(5)
+        else:
+            self.pauses.append(seconds)
+            self.now_s += seconds
+
+    def tell(self, *changes: Change, urls: tuple[str, ...] = ("json://a",)) -> list[str]:
         for one in changes:
-            self.alerts.tell(run, "digits", urls, one)
+            self.alerts.tell(DIGITS, urls, one)
         self.alerts.close()
         return [title for _, title, _ in self.outbox.sent]
 
@@ -106,7 +116,7 @@ def test_tried_again(error: Exception | None) -> None:
     post = Post(Outbox(failures=3, error=error))
     assert post.tell(change()) == ["digits: No progress"]
     assert post.pauses == [2.0, 4.0, 8.0]
-    assert post.notices == []
+    assert post.notices == [("r", "alert_retried")] * 3
 
 
 def test_given_up() -> None:
@@ -114,18 +124,18 @@ def test_given_up() -> None:
     post = Post(Outbox(failures=99))
     assert post.tell(change()) == []
     assert post.outbox.tries == alerts.TRIES
-    assert post.notices == [("r", "alert_not_sent")]
+    assert post.notices[-1] == ("r", "alert_not_sent")
 
 
 def test_rate_limit() -> None:
     """A run sends ten messages in ten minutes; others are not held back by it."""
     post = Post(Outbox())
     for i in range(15):
-        post.alerts.tell("r", "digits", ["json://a"], change(at_s=float(i)))
-    post.alerts.tell("other", "resnet", ["json://a"], change())
+        post.alerts.tell(DIGITS, ["json://a"], change(at_s=float(i)))
+    post.alerts.tell(Subject("other", "resnet"), ["json://a"], change())
     assert post.notices == [("r", "alerts_limited")] * 5
     post.now_s += alerts.PER_S + 1
-    post.alerts.tell("r", "digits", ["json://a"], change(at_s=99.0))
+    post.alerts.tell(DIGITS, ["json://a"], change(at_s=99.0))
     post.alerts.close()
     assert len(post.outbox.sent) == alerts.MOST + 2
 
@@ -141,25 +151,83 @@ def test_never_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         return hanging.wait(30)
 
     told = Alerts(notice=lambda *notice: notices.append(notice), send=hang)
-    told.tell("r", "digits", ["json://a"], change())
+    told.tell(DIGITS, ["json://a"], change())
     assert begun.wait(10)
     for i in range(10):
-        told.tell("r", "digits", ["json://a"], change(at_s=10.0 + i))
+        told.tell(DIGITS, ["json://a"], change(at_s=10.0 + i))
     assert notices == [("r", "alert_not_sent")] * 7
     hanging.set()
     told.close()
 
 
+HUNG = Finding(
+    "stall", "critical", "No progress", "stalled in data (step 70)", advice="Look at the loader.",
+    evidence={"rank": 1, "phase": "data", "stalled_s": 6.0, "function": "fetch", "what": "a worker hangs"},
+    ranks=(1,), last_step=70, location="train.py:3",
+)  # fmt: skip
+GPU3 = Subject("r", "digits", "gpu3", 1_796_000_000.0, "http://127.0.0.1:7007/#/run/r")
+
+
 def test_words() -> None:
-    """The message says the run, what happened, what to do, and where."""
-    assert words("digits", change()) == (
+    """Run, rank, host, phase, line, since when, what to do, and where to look."""
+    title, body = words(GPU3, change(finding=HUNG, at_s=20.0), 1_796_000_030.0)
+    assert title == "digits: No progress"
+    assert body.splitlines() == [
+        "stalled in data (step 70)",
+        "rank 1 on gpu3, in data, at train.py:3 (fetch), after step 70: a worker hangs",
+        "since 2026-11-30 00:53:34 UTC (16 s ago)",
+        "Look at the loader.",
+        "http://127.0.0.1:7007/#/run/r",
+    ]
+
+
+def test_words_at_the_end() -> None:
+    """The same place, and how long it lasted in all."""
+    title, body = words(GPU3, change("cleared", HUNG), 1_796_000_060.0)
+    assert title == "digits: over: No progress"
+    assert "It lasted 6 s." in body
+    assert "rank 1 on gpu3, in data" in body
+
+
+def test_words_with_nothing_known() -> None:
+    """No start, no host, no hub: nothing is invented, and the report is named instead of a page."""
+    _, body = words(DIGITS, change(finding=Finding("nan_loss", "critical", "NaN", "loss")), 0.0)
+    assert body.splitlines() == ["loss", "rank 0", "torchvitals report r"]
+
+
+def test_a_better_cause_is_no_news() -> None:
+    """The stall goes on under another cause: one message when it began, one when it is over."""
+    better = Finding("stall", "critical", "No progress", "rank 1 ended")
+    renamed = [Change("cleared", change().record, True), Change("raised", Record(better, 9.0), True)]
+    over = Change("cleared", Record(better, 9.0, 20.0))
+    assert Post(Outbox()).tell(change(), *renamed, over) == [
         "digits: No progress",
-        "stalled in data\nLook at the loader.\nat train.py:3",
-    )
-    assert words("digits", change("cleared")) == (
         "digits: over: No progress",
-        "stalled in data\nIt lasted 30 s.",
-    )
+    ]
+
+
+def test_a_hub_that_starts_anew_tells_the_end(receiver: tuple[str, list[dict]]) -> None:
+    """What stood when it died was told: it is not told again, and its end is."""
+    post = Post(Outbox())
+    post.alerts.know("r", change().record)
+    assert post.tell(change(), change("cleared")) == ["digits: over: No progress"]
+
+
+def test_one_address_does_not_hold_up_another() -> None:
+    """While a dead address waits for its next try, the others are served."""
+    sent: list[str] = []
+
+    def send(url: str, *_: str) -> bool:
+        sent.append(url)
+        return url != "json://dead"
+
+    told = Alerts(send=send)
+    told.tell(DIGITS, ["json://dead", "json://dead", "json://alive"], change())
+    limit = time.monotonic() + 10
+    while len(sent) < 2 and time.monotonic() < limit:
+        time.sleep(0.01)
+    told.close(0.0)
+    assert sent == ["json://dead", "json://alive"]
 
 
 @pytest.fixture
@@ -187,7 +255,7 @@ def test_a_real_message(receiver: tuple[str, list[dict]]) -> None:
     """Through Apprise, over the wire."""
     url, received = receiver
     told = Alerts()
-    told.tell("r", "digits", [f"{url}/ok"], change())
+    told.tell(DIGITS, [f"{url}/ok"], change())
     told.close(30)
     assert [(message["title"], message["message"].splitlines()[0]) for message in received] == [
         ("digits: No progress", "stalled in data")

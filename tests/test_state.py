@@ -186,3 +186,17 @@ def test_a_claim_is_not_inherited(tmp_path: Path) -> None:
         os.close(handle)
         assert not held(path)
         other.kill()
+
+
+def test_settings(own_state: Path) -> None:
+    """One JSON object in the private folder; nothing where there is none, and a word where it is broken."""
+    assert (state.settings(), state.alert_addresses()) == ({}, ())
+    path = state.state_dir() / "settings.json"
+    path.write_text('{"alerts": ["ntfy://a", ""]}')
+    assert state.alert_addresses() == ("ntfy://a",)
+    for broken in ("{", "[]", '{"alerts": 5}'):
+        path.write_text(broken)
+        assert state.alert_addresses() == ()
+    path.write_text("[]")
+    with pytest.raises(ValueError, match=r"settings\.json holds one JSON object"):
+        state.settings()

@@ -26,6 +26,8 @@ EXAMPLE = "  torchvitals agent --spool DIR"
 
 #: How long the last batches may take to reach the hub before they are left on disk.
 DRAIN_S = 60.0
+#: How long messages that were not accepted are tried again after the run's end: all their tries.
+ALERTS_S = 40.0
 #: What of the settings is told of the run. The pipeline keeps the alert addresses to itself.
 TOLD = ("name", "started_unix_s", "world_size", "config", "argv", "cwd", "python", "hub", "alerts")
 
@@ -89,10 +91,10 @@ def _sink(settings: Mapping[str, Any], spool: Path) -> tuple[Sink, Any]:
     if settings["hub"] is None and not settings["dashboard"]:
         from monitor.pipeline import Pipeline
 
-        pipeline = Pipeline(runs)
+        pipeline = Pipeline(runs, addresses=state.alert_addresses)
 
         def finish() -> bool:
-            pipeline.close()
+            pipeline.close(ALERTS_S)
             return True
 
         return pipeline, finish

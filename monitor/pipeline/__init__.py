@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from monitor.alerts import Alerts
+from monitor.alerts import Alerts, Subject
 from monitor.batch import Batch
 from monitor.diagnosis.course import Change
 from monitor.pipeline.answers import Answers
@@ -18,7 +18,7 @@ from monitor.pipeline.run import LiveRun
 from monitor.store import FILE_NAME
 
 Publish = Callable[[str, dict[str, Any]], None]
-Alert = Callable[[str, str, Sequence[str], Change], None]
+Alert = Callable[[Subject, Sequence[str], Change], None]
 
 #: Runs kept in memory. Beyond it, those that ended or fell silent first are closed; they come back from
 #: their store when somebody asks.
@@ -36,9 +36,11 @@ class Pipeline:
     Args:
         run_dir: the folder that keeps the runs.
         publish: told (run, update) after each batch; must return at once. May be set later.
-        alert: told (run, name, addresses, change) of findings raised and cleared; sends them through
+        alert: told (subject, addresses, change) of findings raised and cleared; sends them through
             Apprise unless given.
-        addresses: where the alerts of every run go, besides those that a run brings in its `run` event.
+        addresses: where the alerts of every run go, besides those that a run brings in its `run` event;
+            asked whenever there is something to tell.
+        link: address of a run's page, without a token.
         clock: seconds, rising; says when the next diagnosis is due.
     """
 
@@ -48,14 +50,15 @@ class Pipeline:
         publish: Publish | None = None,
         alert: Alert | None = None,
         *,
-        addresses: Sequence[str] = (),
+        addresses: Callable[[], Sequence[str]] = tuple,
+        link: Callable[[str], str | None] = lambda _run: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.publish = publish
         self._run_dir = Path(run_dir)
         self._alerts = Alerts(notice=self._notice)
         self._alert = alert or self._alerts.tell
-        self._addresses = tuple(addresses)
+        self._addresses, self._link = addresses, link
         self._clock = clock
         self._runs: dict[str, LiveRun] = {}
         self._lock = threading.Lock()
@@ -73,7 +76,7 @@ class Pipeline:
                 return
             changes = run.diagnose()
             for change in changes:
-                self._alert(run.name, run.title, [*self._addresses, *run.addresses], change)
+                self._alert(self._subject(run), [*self._addresses(), *run.addresses], change)
             if changes or run.to_tell():
                 self._publish(run)
 
@@ -154,14 +157,18 @@ class Pipeline:
                 if run.fell_silent() or run.touched_s > run.told_s:
                     self._publish(run)
 
-    def close(self) -> None:
-        """Close every store, and send the alerts that wait."""
+    def close(self, within_s: float = 5.0) -> None:
+        """Close every store, and send the alerts that wait, for so long at most."""
         with self._lock:
             runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             with run.lock:
                 run.close()
-        self._alerts.close()
+        self._alerts.close(within_s)
+
+    def _subject(self, run: LiveRun) -> Subject:
+        about = run.state.about
+        return Subject(run.name, run.title, about.get("host"), about["started_unix_s"], self._link(run.name))
 
     def _publish(self, run: LiveRun) -> None:
         update = run.update()
@@ -182,6 +189,8 @@ class Pipeline:
             if run is None:
                 self._make_room()
                 run = self._runs[name] = LiveRun(name, self._run_dir / name, self._clock)
+                for record in run.standing:
+                    self._alerts.know(name, record)
         with run.lock:
             yield run
 

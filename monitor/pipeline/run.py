@@ -14,7 +14,7 @@ from typing import Any
 
 from monitor.batch import Batch
 from monitor.diagnosis import doctor
-from monitor.diagnosis.course import Change, Course
+from monitor.diagnosis.course import Change, Course, Record
 from monitor.diagnosis.verdict import verdict
 from monitor.live import PASSING, RunState
 from monitor.live.restore import restore
@@ -103,6 +103,11 @@ class LiveRun:
         """What the run is called."""
         return str(self.state.about["name"])
 
+    @property
+    def standing(self) -> list[Record]:
+        """Findings that were raised and not cleared."""
+        return [record for record in self._course.records if record.cleared_at_s is None]
+
     def store(self, batch: Batch) -> bool:
         """Take a batch into memory and into the store. False where it had come before."""
         fresh = batch.seq > self._seen.get(batch.host, 0)
@@ -122,10 +127,9 @@ class LiveRun:
         """Let the doctor look, where it is time, and always at the run's end. Never raises."""
         ended = self.state.finished and not self._over
         self._over = self.state.finished
-        began = self._clock()
+        began, changes = self._clock(), list[Change]()
         if began < self._due_s and not ended:
-            return []
-        changes: list[Change] = []
+            return changes
         try:
             changes = self._examined()
         except Exception:  # noqa: BLE001 - logged, and the run goes on
@@ -308,8 +312,7 @@ class LiveRun:
             cleared=cleared,
             inference=view.inference(self.state),
         )
-        result: dict[str, Any] = plain(said)
-        return result
+        return dict(plain(said))
 
     # -- what viewers see
 
@@ -343,7 +346,5 @@ class LiveRun:
         return [*([self._trouble] if self._trouble else []), *lost, *self.state.notices]
 
     def _agent_lost(self) -> bool:
-        silent_s = self._wall() - self.data_unix_s
-        return (
-            not self.state.finished and self._lost is None and silent_s > AGENT_LOST_S > 0 < self.data_unix_s
-        )
+        over = self.state.finished or self._lost is not None
+        return not over and 0 < self.data_unix_s < self._wall() - AGENT_LOST_S

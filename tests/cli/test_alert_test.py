@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.server
+import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +46,27 @@ def test_refused(service: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A service that does not take it: status 1, and what to look at."""
     assert main(["alert-test", f"{service}/broken"]) == 1
     assert "check the address" in capsys.readouterr().err
+
+
+def test_all_that_are_set(
+    service: str, own_state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a URL: those of MONITOR_ALERTS and of the settings file; one that refuses is a failure."""
+    monkeypatch.setenv("MONITOR_ALERTS", f"{service}/ok")
+    assert main(["alert-test"]) == 0
+    own_state.mkdir(exist_ok=True)
+    (own_state / "settings.json").write_text(json.dumps({"alerts": [f"{service}/broken"]}))
+    assert main(["alert-test"]) == 1
+    (own_state / "settings.json").write_text("[")
+    capsys.readouterr()
+    assert main(["alert-test"]) == 2
+    assert "settings.json cannot be read" in capsys.readouterr().err
+
+
+def test_nothing_set(capsys: pytest.CaptureFixture[str]) -> None:
+    """No URL and none set anywhere: one line that says where to put it."""
+    assert main(["alert-test"]) == 2
+    assert "set MONITOR_ALERTS" in capsys.readouterr().err
 
 
 def test_no_address(capsys: pytest.CaptureFixture[str]) -> None:

@@ -244,3 +244,11 @@ def test_a_failing_tick_does_not_end_the_hub(caplog: pytest.LogCaptureFixture):
     serve._wait(threading.Event(), SimpleNamespace(busy=False), tick, 0.05)
     assert ticks
     assert "tick failed" in caplog.text
+
+
+def test_a_link_for_messages_holds_no_token() -> None:
+    """It may be read by anybody; and where the hub is open to other machines it names this one."""
+    here = state.HubState(7007, "viewer", "ingest", "/runs")
+    assert serve._linked(here)("r-1") == "http://127.0.0.1:7007/#/run/r-1"
+    there = state.HubState(7007, "viewer", "ingest", "/runs", "0.0.0.0")
+    assert serve._linked(there)("r-1") == f"http://{socket.gethostname()}:7007/#/run/r-1"

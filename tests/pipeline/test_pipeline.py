@@ -31,8 +31,8 @@ class Hub:
         self.pipeline = Pipeline(
             self.folder,
             publish=lambda _run, update: self.updates.append(update),
-            alert=lambda run, name, urls, change: self.alerts.append((run, name, list(urls), change)),
-            addresses=self.addresses,
+            alert=lambda of, urls, change: self.alerts.append((of.run, of.name, list(urls), change)),
+            addresses=lambda: self.addresses,
             clock=lambda: self.now_s,
         )
 
