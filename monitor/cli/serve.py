@@ -181,7 +181,7 @@ def _serve(args: argparse.Namespace, hub: state.HubState, listener: socket.socke
     from monitor.web.app import doors_of
     from monitor.web.server import Server
 
-    pipeline = Pipeline(Path(hub.run_dir))
+    pipeline = Pipeline(Path(hub.run_dir), addresses=state.alert_addresses, link=_linked(hub))
     app = _app(args, hub, pipeline)
     server, stop = Server(app, listener), _on_signals()
     server.start()
@@ -221,6 +221,14 @@ def _greet(hub: state.HubState, opens: bool) -> None:
         import webbrowser
 
         webbrowser.open(hub.url)
+
+
+def _linked(hub: state.HubState) -> Callable[[str], str]:
+    """The address of a run's page for messages: they may be read by anybody, so it holds no token."""
+    base = hub.base
+    if hub.host in ALL_INTERFACES:
+        base = base.replace("127.0.0.1", socket.gethostname())
+    return lambda run: f"{base}#/run/{run}"
 
 
 def _own_names(host: str) -> list[str]:
