@@ -4,6 +4,7 @@ import { h } from "./dom.js";
 import { count } from "./format.js";
 import { N, t, word } from "./i18n.js";
 import { icon } from "./icons.js";
+import { Notify } from "./notify.js";
 
 const GRACE_MS = 1_500; // a reconnect quicker than this is nobody's business
 const SIGNALS = { 1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM" };
@@ -11,11 +12,16 @@ const NOTICES = {
   store_full: ["warning", N("The disk is full: new data is shown but not kept.")],
   records_dropped: ["info", N("Some records were lost because the monitor could not keep up.")],
   agent_lost: ["warning", N("The monitor's agent is gone. The training goes on, but what is shown here is no longer new.")],
+  alert_retried: ["info", N("An alert was not accepted by its service at once; it is tried again.")],
+  alert_not_sent: ["warning", N("An alert could not be sent. torchvitals alert-test URL shows what is wrong.")],
+  alerts_limited: ["info", N("More alerts came up than are sent within ten minutes; those beyond were left out.")],
   thread_agent: ["info", N("No process could be started here, so the agent runs as a thread of the training process.")],
 };
 
 export class Banner {
-  element = h("div", { class: "banners" });
+  #lines = h("div", { class: "banner-lines" });
+  #notify = new Notify();
+  element = h("div", { class: "banners" }, this.#lines, this.#notify.element);
   #shown = "";
   #lostSinceMs = null;
   #connection = { state: "connecting" };
@@ -47,6 +53,7 @@ export class Banner {
   update(update) {
     this.#failure = null;
     this.#update = update;
+    this.#notify.update(update);
     this.#show();
   }
 
@@ -55,7 +62,7 @@ export class Banner {
     const json = JSON.stringify(lines);
     if (json === this.#shown) return;
     this.#shown = json;
-    this.element.replaceChildren(...lines.map(([severity, text]) =>
+    this.#lines.replaceChildren(...lines.map(([severity, text]) =>
       h("p", { class: `banner ${severity}`, role: severity === "info" ? "status" : "alert" }, icon(severity), h("span", {}, text))));
   };
 
