@@ -156,11 +156,11 @@ def images(loop: Loop, *, side: int, batch: int, pinned: bool = True) -> DataLoa
     )
 
 
-def convolutions(loop: Loop, width: int = 64) -> nn.Module:
+def convolutions(loop: Loop, width: int = 64, depth: int = 8) -> nn.Module:
     """A small network of convolutions."""
     wide = loop.size(width, 8)
     layers: list[nn.Module] = [nn.Conv2d(3, wide, 3, stride=2, padding=1), nn.ReLU()]
-    for _ in range(loop.size(8, 1)):
+    for _ in range(loop.size(depth, 1)):
         layers += [nn.Conv2d(wide, wide, 3, padding=1), nn.BatchNorm2d(wide), nn.ReLU()]
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(wide, 16)]
     return nn.Sequential(*layers).to(loop.device)
