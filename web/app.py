@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import flask_socketio
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
+from monitor.bridges.gauges import Sample
 from monitor.runs import NoSuchRunError
 from monitor.store import StoreError
 
@@ -38,11 +40,13 @@ class Doors:
         live: the browsers'.
         ingest: the agents'.
         sockets: the Socket.IO server.
+        samples: what `/metrics` tells, for a push.
     """
 
     live: Live
     ingest: Ingest
     sockets: flask_socketio.SocketIO
+    samples: Callable[[], list[Sample]]
 
     @property
     def busy(self) -> bool:
@@ -104,7 +108,7 @@ def create_app(
     app.register_error_handler(Exception, _failed)
     live.attach(sockets.server.manager)
     pipeline.publish = live.publisher.publish
-    app.extensions[_EXTENSION] = Doors(live, ingest, sockets)
+    app.extensions[_EXTENSION] = Doors(live, ingest, sockets, partial(metrics.samples, source, live, ingest))
     app.wsgi_app = _guarded(app.wsgi_app, access, refusals, proxy)  # type: ignore[method-assign]
     return app
 

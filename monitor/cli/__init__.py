@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from monitor import __version__
 
-COMMANDS = ("run", "report", "compare", "serve", "ls", "url", "alert-test")
+COMMANDS = ("run", "report", "compare", "serve", "ls", "url", "bridge", "alert-test")
 #: Started by us, not by people.
 HIDDEN = ("agent",)
 

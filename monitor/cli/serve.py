@@ -65,6 +65,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--proxy", action="store_true", help="believe the X-Forwarded headers of a reverse proxy"
     )
+    parser.add_argument(
+        "--otlp",
+        metavar="URL",
+        help="push what /metrics tells to this OTLP collector (MONITOR_OTLP_ENDPOINT)",
+    )
     parser.add_argument("--open", action="store_true", help="open the dashboard in a browser")
     for hidden, kind in (("--fd", int), ("--lock-fd", int), ("--state", Path), ("--idle-s", float)):
         parser.add_argument(hidden, type=kind, help=argparse.SUPPRESS)
@@ -187,11 +192,27 @@ def _serve(args: argparse.Namespace, hub: state.HubState, listener: socket.socke
     server.start()
     gc.freeze()  # what was imported stays; collections need not walk it
     _greet(hub, args.open)
+    pusher = _pusher(args.otlp, doors_of(app).samples)
     _wait(stop, doors_of(app), pipeline.tick, (args.idle_s or IDLE_S) if args.ephemeral else None)
     server.stop()
+    if pusher is not None:
+        pusher.close()
     doors_of(app).close()
     pipeline.close()
     return 0
+
+
+def _pusher(told: str | None, samples: Callable[[], Any]) -> Any:
+    """Who pushes to a collector, where one is named. Without its library the hub serves all the same."""
+    endpoint = told or os.environ.get("MONITOR_OTLP_ENDPOINT")
+    if not endpoint:
+        return None
+    try:
+        from monitor.bridges.to_otlp import Pusher
+    except ImportError as error:
+        _log.warning("nothing is pushed to %s: no %s; pip install 'torchvitals[otlp]'", endpoint, error.name)
+        return None
+    return Pusher(endpoint, samples, monitor.__version__)
 
 
 def _app(args: argparse.Namespace, hub: state.HubState, pipeline: Any) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from pathlib import Path
 
 import pytest
 from webhub import INGEST, Hub
 
+from monitor.bridges import gauges
 from monitor.web.metrics import MEDIA_TYPE, text
 
 COMMENT = r"# (HELP|TYPE) torchvitals_[a-z0-9_]+ .+"
@@ -76,3 +79,30 @@ def test_it_takes_the_viewers_token(hub: Hub):
 def test_numbers_are_written_as_prometheus_reads_them(value: float, written: str):
     """Infinity and NaN have names of their own there."""
     assert text([("x", "gauge", "X.", {}, value)]).split("\n")[2] == f"torchvitals_x {written}"
+
+
+def test_prometheus_own_reader_reads_it(hub: Hub):
+    """Every sample, under its type and with its labels as they were before they were written."""
+    parser = pytest.importorskip("prometheus_client.parser")
+    name = 'a"b\\c\n{},='
+    state = {"run": "run-1", "name": name, "status": "running", "steps": 12}
+    hub.pipeline.states["run-1"] = {**state, "tiles": {"step_p50_ms": 20.0, "loss": 1e300}}
+    families = {f.name: f for f in parser.text_string_to_metric_families(scraped(hub))}
+    [steps] = families["torchvitals_steps"].samples
+    assert (families["torchvitals_steps"].type, steps.value, steps.labels["name"]) == ("counter", 12.0, name)
+    assert families["torchvitals_loss"].samples[0].value == 1e300
+    assert {f.type for f in families.values()} <= {"gauge", "counter"}
+    assert all(f.documentation for f in families.values())
+
+
+def test_grafana_asks_for_nothing_that_is_not_told():
+    """Each metric of grafana/torchvitals.json is one that /metrics tells of a run that measures all."""
+    board = json.loads((Path(__file__).parents[2] / "grafana/torchvitals.json").read_text())
+    asked = set(re.findall(r"torchvitals_[a-z0-9_]+", json.dumps(board)))
+    tiles = {
+        **dict.fromkeys(gauges._TILES, 1.0),
+        "gpu": [{"gpu": 0, **dict.fromkeys(gauges._GPU_TILES, 1.0)}],
+    }
+    told = {f"torchvitals_{name}" for name, *_ in gauges.of_run({"run": "r", "steps": 1, "tiles": tiles})}
+    assert asked - told == {"torchvitals_agents", "torchvitals_viewers"}
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
