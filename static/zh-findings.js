@@ -280,7 +280,7 @@ export const FINDINGS = {
   "now": "现在",
   "num workers": "工作进程数",
   "of {rounds:.0f} exchanges per optimizer step one remains": "每个优化器步的 {rounds} 次交换只剩一次",
-  "of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; computing it takes these CPUs {best:.1f} ms a step with {workers} workers": "每步 {whole} 毫秒中有 {waited} 毫秒在等待批次；用 {workers} 个工作进程时，这些 CPU 每步要用 {best} 毫秒来计算批次",
+  "of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; with {workers} workers one is ready every {best:.1f} ms": "每步 {whole} 毫秒中有 {waited} 毫秒在等待批次；用 {workers} 个工作进程时，每 {best} 毫秒才有一个批次就绪",
   "of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; with batches ready in time their hand-over remains": "每步 {whole} 毫秒中有 {waited} 毫秒在等待批次；批次及时备好时，只剩交付的时间",
   "of {whole:.1f} ms a step, {waited:.1f} ms are waiting; at first it was {base:.1f} ms": "每步 {whole} 毫秒中有 {waited} 毫秒在等待；最初是 {base} 毫秒",
   "one rank only": "只有一个 rank",

@@ -49,7 +49,7 @@ class Cause:
 
     Attributes:
         workers: the number to use; None where another one would not help.
-        best_ms: what a step takes at least with so many, where batches are computed; 0 where nothing limits.
+        best_ms: what a step takes at least with so many; 0 where nothing limits.
     """
 
     name: str
@@ -78,7 +78,7 @@ def detect(window: Window) -> Finding | None:
 
 
 def _promised(one: Waits, cause: Cause) -> float:
-    """Share of the time that is saved: all the waiting, or what these CPUs let workers take over."""
+    """Share of the time that is saved: all the waiting, or what so many workers on these CPUs take over."""
     whole = float(np.mean(one.wait_ms + one.other_ms))
     return min(one.saved_share(), 1 - cause.best_ms / whole) if whole > 0 else 0.0
 
@@ -87,8 +87,8 @@ def _basis(one: Waits, cause: Cause) -> str:
     whole, waited = float(np.mean(one.wait_ms + one.other_ms)), float(np.mean(one.wait_ms))
     if _promised(one, cause) < one.saved_share():
         return say(
-            "of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; computing it takes "
-            "these CPUs {best:.1f} ms a step with {workers} workers",
+            "of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; "
+            "with {workers} workers one is ready every {best:.1f} ms",
             whole=whole, waited=waited, best=cause.best_ms, workers=cause.workers,
         )  # fmt: skip
     return say(
@@ -168,13 +168,14 @@ def _cause(window: Window, one: Waits) -> Cause:
                 workers=one.workers,
             ),
         )
-    wanted = _wanted(one, one.workers * float(np.mean(one.wait_ms + one.other_ms)), cpus, busy >= WORKER_BUSY)
+    batch_ms = one.workers * float(np.mean(one.wait_ms + one.other_ms))
+    wanted = _wanted(one, batch_ms, cpus, busy >= WORKER_BUSY)
     if wanted > one.workers:
         advice = say(
             "{workers} workers cannot keep up: use {wanted}, or make samples cheaper.",
             workers=one.workers, wanted=wanted,
         )  # fmt: skip
-        return Cause("too few workers", advice, wanted)
+        return Cause("too few workers", advice, wanted, batch_ms / wanted)
     return Cause(
         "storage",
         "Workers wait for storage, and these CPUs carry no more of them: keep the samples in memory or on a "
@@ -190,7 +191,7 @@ def _without_workers(one: Waits, cpus: float | None) -> Cause:
             "Batches are read in the training loop itself: let {workers} read ahead.",
             workers=_workers(wanted),
         )
-        return Cause(name, advice, wanted)
+        return Cause(name, advice, wanted, batch_ms / wanted)
     limits = _computing_ms(one, cpus)
     wanted = next(n for n, ms in limits.items() if ms <= min(limits.values()) * ENOUGH)
     advice = say(

@@ -54,12 +54,32 @@ def test_it_promises_what_the_wait_costs():
 @given(wait=st.floats(20, 500), other=st.floats(0.5, 200))
 @settings(deadline=None, max_examples=40)
 def test_the_promise_always_keeps_its_bounds(wait: float, other: float):
-    """Whatever the times, the promise lies between 0.8 and 1 of what removing the wait brings."""
+    """Whatever the times, it lies between 0.8 and 1 of what eight workers, the most there are, bring."""
     one = rank(200, data=wait, forward=other, backward=0, optimizer=0, facts=loader(num_workers=0))
-    found, most = detect(window(one, finished=True)), (wait + other) / other
+    found, most = detect(window(one, finished=True)), (wait + other) / max(other, wait / 8)
     if found is not None and found.gain is not None:
         assert 0.8 * min(most, 100) <= found.gain.speedup * 1.0001
         assert found.gain.speedup <= most * 1.0001
+
+
+@pytest.mark.parametrize(("cpus", "workers"), [(1, 2), (2, 4), (16, 6)])
+def test_the_promise_is_what_the_advised_workers_can_keep(cpus: int, workers: int):
+    """Reading takes 60 ms a batch: so many workers have one ready every 60 ÷ workers, never sooner."""
+    found = detect(starved(60.0, data_cpu_ms=1.0, usable_cpus=cpus, finished=True))
+    assert found is not None
+    assert found.gain is not None
+    assert f"num_workers={workers}" in found.snippet
+    best = (60.0 + OTHER_MS) / max(60.0 / workers, OTHER_MS)
+    assert 0.8 * best <= found.gain.speedup <= best * 1.001
+
+
+def test_more_workers_promise_what_they_can_keep():
+    """Two workers that read deliver one batch a step; four, the most that two CPUs carry, two."""
+    facts = {**env(usable_cpus=2), **loader(num_workers=2)}
+    found = detect(window(rank(300, data=86.0, facts=facts, samples=samples(60, workers_cpu=0.1))))
+    assert found is not None
+    assert found.gain is not None
+    assert found.gain.speedup == pytest.approx(2.0, rel=0.01)
 
 
 def test_no_workers_that_read_get_workers():
