@@ -60,13 +60,16 @@ function util({ gpu_util: busy, gpu_tensor_activity: tensor, gpu_sm_activity: sm
 
 function memory({ gpu_memory_used_mb: used, gpu_memory_total_mb: total, ...row }) {
   const { cuda_reserved_mb: reserved, cuda_allocated_mb: allocated, cuda_split_mb: split } = row;
+  const inGb = (total ?? used ?? 0) >= 1e4; // the unit beside the large number holds for the small ones too
+  const scaled = (mb) => (mb === null ? null : inGb ? mb / 1e3 : Math.round(mb));
+  const size = (mb) => number(scaled(mb));
   const parts = [
-    allocated === null ? null : t("allocated {size}", { size: withUnit(allocated, "MB") }),
-    reserved === null ? null : t("reserved {size}", { size: withUnit(reserved, "MB") }),
-    split === null ? null : t("split {size}", { size: withUnit(split, "MB") }),
-    row.gpu_others_memory_mb > 0 ? t("others {size}", { size: withUnit(row.gpu_others_memory_mb, "MB") }) : null,
+    allocated === null ? null : t("allocated {size}", { size: size(allocated) }),
+    split === null ? null : t("split {size}", { size: size(split) }),
+    reserved === null ? null : t("reserved {size}", { size: size(reserved) }),
+    row.gpu_others_memory_mb > 0 ? t("others {size}", { size: size(row.gpu_others_memory_mb) }) : null,
   ];
-  return { ...of(used, total, "MB"), note: told(parts), bad: false };
+  return { ...of(scaled(used), scaled(total), inGb ? "GB" : "MB"), note: told(parts), bad: false };
 }
 
 function power({ gpu_power_w: watts, gpu_power_limit_w: limit }) {

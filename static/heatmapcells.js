@@ -12,8 +12,8 @@ export const ROOMY_PX = 12;
 
 // One hue whose lightness alone tells the value: from the ground to the colour of communication and beyond.
 const WAIT = {
-  light: [[250, 246, 249], [204, 121, 167], [92, 22, 62]],
-  dark: [[30, 26, 31], [163, 82, 128], [255, 214, 236]],
+  light: [[246, 236, 243], [204, 121, 167], [92, 22, 62]],
+  dark: [[62, 44, 60], [163, 82, 128], [255, 214, 236]],
 };
 const OPACITY = 0.88; // of phases, as in the ribbon
 const SAMPLE = 4_096; // values looked at to find the scale

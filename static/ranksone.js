@@ -4,7 +4,7 @@ import { Card } from "./card.js";
 import { h, setText } from "./dom.js";
 import { count, withUnit } from "./format.js";
 import { N, t, word } from "./i18n.js";
-import { oddText } from "./rankswords.js";
+import { oddText, stateWord } from "./rankswords.js";
 import { Track } from "./series.js";
 
 const PANEL = { id: "rank", title: N("Where this rank's time goes"), kind: "stack", unit: "ms" };
@@ -64,7 +64,7 @@ export function about(rank, nowS) {
   const steps = count(rank.steps ?? null);
   const [step, wait] = [withUnit(rank.step_ms ?? null, "ms"), withUnit(rank.comm_ms ?? null, "ms")];
   return [
-    rank.worst ? oddText(rank, nowS).head : null,
+    rank.worst ? stateWord(rank) : null,
     detail === "" ? null : detail,
     steps === null ? null : t("{steps} steps", { steps }),
     step === null ? null : wait === null ? t("{step} a step", { step }) : t("{step} a step, of it waiting {wait}", { step, wait }),
