@@ -221,12 +221,15 @@ def test_a_device_that_fails_ends_nothing_but_its_rows(tmp_path: Path) -> None:
 
 
 def test_why_nothing_is_timed_is_said(tmp_path: Path) -> None:
-    """In the facts, for the page and the report."""
+    """In the facts, and once to whoever looks at the page."""
     device = FakeDevice()
     with watching(tmp_path, device=device) as watch:
         watch.probe.cuda._timing.stop("RuntimeError: two devices")
         train()
     assert watch.facts()["cuda"]["not_timed"] == "RuntimeError: two devices"
+    assert [event["text"] for event in watch.kinds("warn")] == [
+        "the GPU's time for each phase is not measured: RuntimeError: two devices"
+    ]
 
 
 def test_everything_is_put_back(tmp_path: Path) -> None:

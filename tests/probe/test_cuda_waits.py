@@ -97,6 +97,18 @@ def test_what_is_returned_and_raised_is_torchs(tmp_path: Path, monkeypatch: pyte
         assert watch.recorder.gate[0]
 
 
+@pytest.mark.parametrize(
+    ("caller", "counted"), [("site-packages/lib/a.py", 0), (f"{torch.cuda.__path__[0]}/streams.py", 1)]
+)
+def test_a_librarys_own_waits_are_its_own(tmp_path: Path, caller: str, counted: int) -> None:
+    """Nobody could leave them out; only torch's public functions stand between a program and its wait."""
+    scope = {"torch": torch}
+    exec(compile("def wait(): torch._C._cuda_synchronize()", caller, "exec"), scope)
+    with watching(tmp_path, device=FakeDevice()) as watch:
+        scope["wait"]()  # type: ignore[operator]
+        assert watch.probe.cuda._waits.calls == counted
+
+
 def test_other_threads_wait_on_their_own_account(tmp_path: Path) -> None:
     """A thread that copies batches is not the one that trains."""
     with watching(tmp_path, device=FakeDevice()) as watch:

@@ -63,6 +63,7 @@ class Cuda:
         self._row_steps = 0
         self._native = True
         self._facts_ns = 0
+        self._said = False
 
     def look(self) -> None:
         """Begin once the program uses CUDA; from then on write the facts that changed."""
@@ -79,6 +80,7 @@ class Cuda:
             facts["empty_cache_location"] = self._waits.emptied_at
         if self._timing.broken is not None:
             facts["not_timed"] = self._timing.broken
+            self._say_once(f"the GPU's time for each phase is not measured: {self._timing.broken}")
         self._native = facts.get("backend", "native") == "native"
         self._recorder.fact("cuda", facts)
         waits = self._waits.facts()
@@ -141,6 +143,11 @@ class Cuda:
         self._looks.append(Batches(recorder).look)
         recorder.each.append(after)
         self._patches.on_undo(lambda: self._stop(after, "detached"))
+
+    def _say_once(self, text: str) -> None:
+        if not self._said:
+            self._said = True
+            self._recorder.event("warn", text=text)
 
     def _stop(self, after: Callable[[int], None], why: str) -> None:
         self._timing.stop(why)

@@ -129,7 +129,7 @@ def _claims(
             kinds[owner.kind] += size
             named[owner.what, owner.location] += size
     for size, count in unnamed.items():
-        named[f"{count} without a name of {size / MB:.1f} MB", None] += size * count
+        named[f"{count} × {size / MB:.1f} MB without a name", None] += size * count
     largest = named.most_common(HOLDERS)
     return kinds, [
         {"what": what, "mb": round(size / MB, 3), "location": place} for (what, place), size in largest

@@ -1,26 +1,32 @@
 """Calls by which the program itself makes the host wait for the device, or empties the allocator's cache.
 
-Only calls that say so by name: `synchronize`, of the device, a stream or an event, and `empty_cache`.
+Only calls that say so by name: `synchronize`, of the device, a stream or an event, where the program's own
+code calls it (FSDP waits for events of its own to hold the host back, and does well), and `empty_cache`.
 `.item()`, `.cpu()` and printing wait as well and are not counted: replacing methods of `Tensor` changes
 what its subclasses are told. Those show up in the stacks that the agent takes.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from threading import get_ident
+from types import FrameType
 from typing import Any
 
 import torch
 
 from monitor.probe.patches import Patches
-from monitor.probe.place import location, user_frame
+from monitor.probe.place import foreign, location, user_frame
 from monitor.probe.recorder import Recorder
 
 #: Places remembered, and told of.
 PLACES, TOLD = 64, 8
+
+_PUBLIC = os.path.dirname(torch.cuda.__file__) + os.sep
 
 
 class Waits:
@@ -96,9 +102,12 @@ class Waits:
             self._recorder.fail(error)
 
     def _waited(self, took_ms: float) -> None:
+        caller = _caller(sys._getframe(3))
+        if caller is None or foreign(caller.f_code.co_filename):
+            return
         self.calls, self.ms = self.calls + 1, self.ms + took_ms
         self._all, self._all_ms = self._all + 1, self._all_ms + took_ms
-        place = location(user_frame(4))
+        place = location(caller)
         if place is not None and (place in self._places or len(self._places) < PLACES):
             self._places[place] += 1
             self._place_ms[place] = self._place_ms.get(place, 0.0) + took_ms
@@ -107,3 +116,10 @@ class Waits:
         self.emptied += 1
         if self.emptied_at is None:
             self.emptied_at = location(user_frame(4))
+
+
+def _caller(frame: FrameType | None) -> FrameType | None:
+    """Whoever called torch's public function."""
+    while frame is not None and frame.f_code.co_filename.startswith(_PUBLIC):
+        frame = frame.f_back
+    return frame
