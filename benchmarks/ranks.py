@@ -141,7 +141,7 @@ COST = (
         step()
     bare, watched = [], []
     probe.finish(code=0)
-    for number in range(24):
+    for number in range(20):
         on = number % 2
         if on:
             name = f"turn-{{rank}}-{{number}}"
@@ -150,7 +150,7 @@ COST = (
             for _ in range(30):
                 step()
         dist.barrier()
-        (watched if on else bare).extend(chunk() for _ in range(20))
+        (watched if on else bare).extend(chunk() for _ in range(10))
         if on:
             probe.finish(code=0)
     probe = None
@@ -163,7 +163,7 @@ COST = (
 def run(body: str, **values: object) -> tuple[list[Told], list[dict[str, list[float]]]]:
     """Two ranks; what the probe told, and what the script did."""
     with tempfile.TemporaryDirectory() as folder:
-        told = together(Path(folder), body.format(**values))
+        told = together(Path(folder), body.format(**values), timeout_s=600)
         paths = [Path(folder) / f"told-{rank}.json" for rank in range(2)]
         return told, [json.loads(path.read_text()) if path.exists() else {} for path in paths]
 

@@ -2,10 +2,14 @@
 
 All of them end in methods of torch's ProcessGroup, and those that wait, in `Work.wait`; under every name that
 `torch.distributed` has had. They are timed where the caller waits. On a GPU this is the time to enqueue.
+
+Functional collectives, which DTensor is made of, pass all that by; they wait in one function of their own.
+What the compiler has put into a graph is not seen.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any
@@ -19,6 +23,8 @@ from monitor.probe.patches import Patches
 from monitor.probe.recorder import COLLECTIVE_MB, Recorder
 from monitor.tape.layout import LIVE_PHASE
 
+Make = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 #: Methods of ProcessGroup whose tensors travel, by all names since torch 2.4; those missing are left out.
 METHODS = (
     "_allgather_base", "_reduce_scatter_base", "all_gather_single", "all_gather_single_coalesced",
@@ -27,6 +33,9 @@ METHODS = (
     "recv", "recv_anysource", "reduce", "reduce_scatter", "reduce_scatter_single",
     "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "scatter", "send",
 )  # fmt: skip
+
+#: The module of functional collectives. It is loaded when somebody uses them, and not by us.
+FUNCTIONAL = "torch.distributed._functional_collectives"
 
 
 def install_collectives(recorder: Recorder, patches: Patches) -> None:
@@ -37,9 +46,43 @@ def install_collectives(recorder: Recorder, patches: Patches) -> None:
     for name in METHODS:
         patches.replace(distributed.ProcessGroup, name, make)
     patches.replace(distributed.Work, "wait", make)
+    _follow_functional(recorder, patches, make)
 
 
-def _timed(recorder: Recorder) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _follow_functional(recorder: Recorder, patches: Patches, make: Make) -> None:
+    """Time their wait as well, from the moment on at which they are there."""
+
+    def look() -> None:
+        module = sys.modules.get(FUNCTIONAL)
+        if module is not None and look in recorder.watchers:
+            recorder.watchers.remove(look)
+            patches.replace(module, "wait_tensor", _eager(recorder, make))
+
+    recorder.watchers.append(look)
+    look()
+
+
+def _eager(recorder: Recorder, make: Make) -> Make:
+    """Timed; in code that is being compiled the original, of which a graph can be made."""
+    compiling, values = torch.compiler.is_compiling, recorder.values
+
+    def make_wait(original: Callable[..., Any]) -> Callable[..., Any]:
+        timed = make(original)
+
+        def wait_tensor(tensor: Any) -> Any:
+            if compiling():
+                return original(tensor)
+            result = timed(tensor)
+            if recorder.here and type(tensor) is torch.Tensor:
+                add(values, COLLECTIVE_MB, tensor.numel() * tensor.element_size() / 1e6)
+            return result
+
+        return wait_tensor
+
+    return make_wait
+
+
+def _timed(recorder: Recorder) -> Make:
     push, pop, gate = recorder.clock.push, recorder.clock.pop, recorder.gate
     live, values = recorder.tape.live, recorder.values
 

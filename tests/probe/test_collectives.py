@@ -129,3 +129,80 @@ def test_fsdp2(tmp_path: Path) -> None:
     assert waited > 20 > hurried
     assert median(first.columns["collective_mb"]) > 0
     assert not first.warnings + second.warnings
+
+
+def functional() -> Any:
+    import torch.distributed._functional_collectives as module
+
+    return module
+
+
+def test_functional_collectives_are_seen(tmp_path: Path) -> None:
+    """What DTensor is made of: their wait is communication, and what they bring is counted."""
+    group = dist.group.WORLD
+    watch = watched(tmp_path, lambda model: functional().all_reduce(model[0].weight.grad, "sum", group) + 1)
+    size_mb = net()[0].weight.numel() * 4 / 1e6
+    assert watch.column("collective_mb") == pytest.approx([size_mb] * BATCHES)
+    assert min(watch.column("comm_ms")) > 0
+
+
+SPREAD = """
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for x, in DataLoader(TensorDataset(torch.randn(16, 8)), batch_size=2):
+        if rank == 1:
+            time.sleep(0.03)
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        from torch.distributed.tensor import DTensor, DeviceMesh, Partial
+        mesh = DeviceMesh("cpu", list(range(size)))
+        whole = DTensor.from_local(model.weight.grad, mesh, [Partial()], run_check=False).full_tensor()
+        model.weight.grad.copy_(whole)
+        optimizer.step()
+"""
+
+
+def test_tensors_that_are_spread_over_ranks(tmp_path: Path) -> None:
+    """A DTensor summed up in every step, its module loaded after we attached: the first to come waits."""
+    first, second = together(tmp_path, SPREAD)
+    waited, hurried = (median(told.columns["comm_ms"][4:]) for told in (first, second))
+    assert waited > 20 > hurried
+    assert median(first.columns["collective_mb"][4:]) == pytest.approx(8 * 8 * 4 / 1e6)
+    assert not first.warnings + second.warnings
+
+
+def test_a_graph_with_collectives_stays_whole(tmp_path: Path) -> None:
+    """Compiled code has them in its graph: we break none, and the result is the same."""
+    group, module = dist.group.WORLD, functional()
+
+    @torch.compile(backend="eager", fullgraph=True)
+    def exchanged(tensor: torch.Tensor) -> torch.Tensor:
+        return module.wait_tensor(module.all_reduce(tensor * 2, "sum", group))
+
+    results = []
+    watched(tmp_path, lambda _: results.append(exchanged(torch.ones(3))))
+    assert [list(result) for result in results] == [[2.0] * 3] * BATCHES
+
+
+def exchanges() -> int:
+    """Collectives that the group of this process has had."""
+    return int(dist.distributed_c10d._get_default_group()._get_sequence_number_for_group())
+
+
+def test_no_collective_is_ours(tmp_path: Path) -> None:
+    """A training has as many with us as without: one that we added could deadlock."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    def learn() -> int:
+        before, model = exchanges(), DistributedDataParallel(net())
+        optimizer = sgd(model)
+        for batch in loader():
+            optimizer.zero_grad()
+            error(model, batch).backward()
+            optimizer.step()
+        return exchanges() - before
+
+    without = learn()
+    with watching(tmp_path):
+        watched_too = learn()
+    assert watched_too == without >= BATCHES

@@ -58,7 +58,9 @@ class Told:
             self.warnings = [e["text"] for e in events if e["kind"] == "warn"]
 
 
-def together(folder: Path, body: str, *, watched: bool = True, size: int = 2) -> list[Told]:
+def together(
+    folder: Path, body: str, *, watched: bool = True, size: int = 2, timeout_s: float = 120
+) -> list[Told]:
     """Run `body` on so many ranks. It makes `model`, and knows `rank`, `size` and torch's usual names."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.py").write_text(_HEAD + textwrap.dedent(body) + _TAIL)
@@ -72,6 +74,11 @@ def together(folder: Path, body: str, *, watched: bool = True, size: int = 2) ->
         )
         for rank in range(size)
     ]
-    said = [rank.communicate(timeout=120)[1] for rank in ranks]
+    try:
+        said = [rank.communicate(timeout=timeout_s)[1] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
     assert [rank.returncode for rank in ranks] == [0] * size, said
     return [Told(folder / f"rank-{rank}") for rank in range(size)]
