@@ -34,6 +34,8 @@ WORTH_A_WORD = 0.05
 #: Smaller than this, buckets cost more in latency than their early start gains (torch's default is 25 MiB).
 SMALL_BUCKET_MB = 5.0
 MANY_BUCKETS = 10
+#: Torch's default, in which the same gradients would travel.
+USUAL_BUCKET_MB = 25.0
 
 #: What accumulating over four micro-batches leaves of the exchange.
 ACCUMULATE = 4
@@ -84,9 +86,22 @@ def _transfer(window: Window, seen: Exchange, rank: Rank) -> float:
     """Share of the step that the transfer takes beyond what any exchange costs, 0 to 1."""
     latency_ms = CROWDED_LATENCY_MS if crowded(window, rank) else LATENCY_MS
     syncs = median(rank.column("syncs"))
-    rounds = int(fact(rank, "ddp").get("buckets") or 1) * (1.0 if math.isnan(syncs) else syncs)
+    rounds = _buckets(fact(rank, "ddp")) * (1.0 if math.isnan(syncs) else syncs)
     whole = median(seen.step_ms.mean(axis=0))
     return max(median(seen.transfer_ms) - latency_ms * rounds, 0.0) / whole if whole > 0 else 0.0
+
+
+def _buckets(ddp: Fact) -> int:
+    """Buckets whose latency any exchange has: more of them, because they are small, is a fault."""
+    told = int(ddp.get("buckets") or 1)
+    if not _small(ddp):
+        return told
+    return min(told, 1 + math.ceil(float(ddp.get("gradient_mb") or 0.0) / USUAL_BUCKET_MB))
+
+
+def _small(ddp: Fact) -> bool:
+    small = 0 < float(ddp.get("bucket_cap_mb") or 0.0) < SMALL_BUCKET_MB
+    return small and int(ddp.get("buckets") or 0) >= MANY_BUCKETS
 
 
 def _without_needless(share: float, rounds: float | None) -> float:
@@ -103,8 +118,7 @@ def _cause(rank: Rank, ddp: Fact) -> str:
     on_device = ddp.get("device") == "cuda" or any(map(on_gpu, rank.facts_of("model").values()))
     if on_device and ddp.get("backend") == "gloo":
         return "gloo on GPUs"
-    small = 0 < float(ddp.get("bucket_cap_mb") or 0.0) < SMALL_BUCKET_MB
-    if small and int(ddp.get("buckets") or 0) >= MANY_BUCKETS:
+    if _small(ddp):
         return "small buckets"
     return "synchronised batch norm" if ddp.get("has_sync_bn") else "gradient exchange"
 

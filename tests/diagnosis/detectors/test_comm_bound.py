@@ -85,7 +85,7 @@ CAUSES = {
 def test_a_poor_setting_is_the_cause_and_worth_a_word_before_it_costs_much(cause: str):
     """Information at 10 % beyond the latency, a warning above the threshold."""
     assert found(two(80.0, ddp=CAUSES[cause])).cause == cause
-    latency_ms = LATENCY_MS * float(CAUSES[cause].get("buckets", 2))
+    latency_ms = LATENCY_MS * (1.0 if cause == "small buckets" else 2.0)
     quiet = found(two(latency_ms + 0.1 * (latency_ms + WORK_MS), ddp=CAUSES[cause]))
     assert (quiet.cause, quiet.severity, quiet.gain) == (cause, "info", None)
 
@@ -108,3 +108,11 @@ def test_the_promise_is_what_exchanging_a_quarter_as_often_brings():
     gain = found(two(26.0)).gain
     assert gain is not None
     assert gain.share_of_step == pytest.approx(0.75 * 24 / 42)
+
+
+def test_the_latency_of_many_small_buckets_is_the_fault_itself():
+    """30 buckets for 20 MB, of which one or two would do: all that they take beyond those counts."""
+    small = {"bucket_cap_mb": 1.0, "buckets": 30, "gradient_mb": 20.0}
+    finding = found(two(20.0, ddp=small))
+    assert (finding.cause, finding.severity) == ("small buckets", "warning")
+    assert detect(two(20.0, ddp={**small, "bucket_cap_mb": 25.0})) is None
