@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from monitor.compare.side import MOST_LOST
+
 #: A promise is kept when the next run reaches this part of it (the contract).
 KEPT = 0.85
 
@@ -45,7 +47,7 @@ def standing(report: Report) -> list[Mapping[str, Any]]:
 def judge(promised: float, speed: Mapping[str, Any]) -> str:
     """The verdict on a promise that was followed."""
     reached, low, high = speed["speedup"], speed["low"], speed["high"]
-    if reached is None:
+    if reached is None or max(speed["lost_share"]) >= MOST_LOST:
         return "cannot tell"
     kept = reached >= KEPT * promised
     if low is None or high is None:

@@ -8,13 +8,14 @@ import pytest
 from kept import finding
 
 from monitor.compare.promises import judge, promises
+from monitor.compare.side import MOST_LOST
 
 
 def fast(speedup: float | None, low: float | None = None, high: float | None = None) -> dict[str, Any]:
     """A speed-up with its interval; one of ± 5 % unless given."""
     if speedup is not None and low is None:
         low, high = speedup * 0.95, speedup * 1.05
-    return {"speedup": speedup, "low": low, "high": high}
+    return {"speedup": speedup, "low": low, "high": high, "lost_share": [0.0, 0.0]}
 
 
 def report(*findings: dict[str, Any], not_checked: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -56,7 +57,15 @@ def test_the_word(promised: float, speed: dict[str, Any], verdict: str) -> None:
 )
 def test_the_word_without_an_interval(reached: float, verdict: str) -> None:
     """Too few steps for an interval: the number alone has to do."""
-    assert judge(2.0, {"speedup": reached, "low": None, "high": None}) == verdict
+    speed = {"speedup": reached, "low": None, "high": None, "lost_share": [0.0, 0.0]}
+    assert judge(2.0, speed) == verdict
+
+
+@pytest.mark.parametrize("reached", [0.5, 1.2, 3.0])
+def test_no_word_of_a_machine_too_busy(reached: float) -> None:
+    """A run that hardly got a CPU neither confirms nor refutes."""
+    speed = {"speedup": reached, "low": None, "high": None, "lost_share": [0.1, MOST_LOST]}
+    assert judge(2.0, speed) == "cannot tell"
 
 
 def test_a_row_has_promise_and_result() -> None:
