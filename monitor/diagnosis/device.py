@@ -13,7 +13,7 @@ from .facts import Fact, fact
 from .machine import AFTER_S, recent, values
 from .robust import mean, median, quantile
 from .steady import MIN_STEPS, WARMUP_STEPS, phase_ms, share, steady
-from .window import Rank, Table, Window
+from .window import Column, Rank, Table, Window
 
 #: Rows or samples in a row that must show a state (as for memory_pressure: a peak is no state).
 LASTING = 3
@@ -55,7 +55,7 @@ class Allocator:
         """What was never needed at one time and is reserved all the same; the pieces, without a peak."""
         if self.peak != self.peak:
             return self.split
-        return max(self.reserved - max(self.peak, self.allocated), 0.0)
+        return max(self.reserved - self.peak, 0.0)
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,10 @@ def cuda(rank: Rank) -> Fact:
 def capability(rank: Rank) -> tuple[int, int] | None:
     """Compute capability, (9, 0) for Hopper; None where unknown, and for devices that are not NVIDIA's."""
     told = cuda(rank).get("capability") or fact(rank, "env").get("device_capability")
-    if cuda(rank).get("hip") or not isinstance(told, list | tuple) or len(told) < 2:
+    if cuda(rank).get("hip") or not isinstance(told, list | tuple):
         return None
-    return int(told[0]), int(told[1])
+    parts = [part for part in told if isinstance(part, int)]
+    return (parts[0], parts[1]) if len(parts) == 2 else None
 
 
 def rows(rank: Rank) -> Table:
@@ -227,6 +228,11 @@ def average(table: Table, key: str) -> float:
     return mean(values(table, key))
 
 
+def known(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what was not measured."""
+    return {key: value for key, value in evidence.items() if value == value}
+
+
 def lasting(flags: NDArray[np.bool_]) -> float:
     """Share of the samples that show something, 0 without any."""
     return float(np.mean(flags)) if len(flags) else 0.0
@@ -240,7 +246,12 @@ def _during(rank: Rank, table: Table, *, whole_rows: bool = False) -> Table:
     # The first row after the warm-up counts what came in it, too.
     begun = int(np.searchsorted(times, first, side="right")) + whole_rows
     after = int(np.searchsorted(times, float(ends[-1]) + (1.0 if whole_rows else AFTER_S), side="right"))
-    return recent({key: column[min(begun, after) : after] for key, column in table.items()})
+    return recent({key: finite(column[min(begun, after) : after]) for key, column in table.items()})
+
+
+def finite(column: Column) -> Column:
+    """The column with NaN, which is not measured, in place of what is infinite."""
+    return np.where(np.isinf(column), np.nan, column)
 
 
 def _uuids(window: Window) -> dict[str, str]:

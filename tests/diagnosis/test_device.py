@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import CUDA, SAMPLE, gpu_rank, half, on_gpu
+from devices import CUDA, ROW, SAMPLE, gpu_rank, half, on_gpu
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from windows import rank, samples, window
 
 from monitor.diagnosis import device
 from monitor.diagnosis.device import Allocator, Compute
+from monitor.diagnosis.doctor import examine
 from monitor.diagnosis.machine import values
 
 
@@ -135,3 +138,30 @@ def test_capability_is_nvidia_s() -> None:
     assert device.capability(gpu_rank(cuda={"hip": "6.2"})) is None
     old = gpu_rank(facts={"cuda": {**CUDA, "capability": None}, "env": {"device_capability": [7, 0]}})
     assert device.capability(old) == (7, 0)
+
+
+ODD = st.none() | st.text(max_size=3) | st.integers(-9, 9) | st.floats() | st.lists(st.integers(), max_size=2)
+
+
+@given(st.dictionaries(st.sampled_from([*CUDA, "uuids", "hip", "empty_cache_location"]), ODD), ODD, ODD, ODD)
+@settings(deadline=None, max_examples=60)
+def test_whatever_a_probe_says_no_check_breaks(
+    cuda: dict[str, Any], batch: Any, syncs: Any, gpus: Any
+) -> None:
+    """Odd facts are missing facts."""
+    told = gpu_rank(cuda=cuda, facts={"batch/1": batch, "syncs": syncs})
+    seen = replace(on_gpu(told), host_facts={"here": {"gpus": gpus}})
+    assert [entry for entry in examine(seen).not_checked if "failed" in entry["why"]] == []
+
+
+def columns(keys: dict[str, Any]) -> st.SearchStrategy[dict[str, float]]:
+    return st.dictionaries(st.sampled_from([*keys]), st.floats(width=32), max_size=8)
+
+
+@given(columns(ROW), columns(SAMPLE))
+@settings(deadline=None, max_examples=60)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_whatever_is_measured_no_check_breaks(rows: dict[str, float], gpu: dict[str, float]) -> None:
+    """Infinite, negative or missing numbers end no check, and reach no finding as such."""
+    found = examine(on_gpu(rows=rows, gpu=gpu))
+    assert [entry for entry in found.not_checked if "failed" in entry["why"]] == []

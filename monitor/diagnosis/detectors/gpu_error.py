@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.diagnosis.device import gpu_name
+from monitor.diagnosis.device import finite, gpu_name
 from monitor.diagnosis.finding import Finding, Severity
 from monitor.diagnosis.machine import values
 from monitor.diagnosis.say import say
@@ -75,7 +75,7 @@ def _damaged(window: Window) -> int:
     names = {gpu_name(window, rank) for rank in window.ranks.values()}
     more = 0.0
     for name in names - {None}:
-        counted = values(window.gpus[str(name)], "gpu_ecc_uncorrected")
+        counted = finite(values(window.gpus[str(name)], "gpu_ecc_uncorrected"))
         known = counted[~np.isnan(counted)]
         more += max(float(known[-1] - known[0]), 0.0) if len(known) else 0.0
     return int(more)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from monitor.diagnosis.device import average, gpu_facts, lasting, on_devices
+from monitor.diagnosis.device import average, gpu_facts, known, lasting, on_devices
 from monitor.diagnosis.finding import Finding, Severity
 from monitor.diagnosis.machine import values
 from monitor.diagnosis.robust import Values, median
@@ -41,12 +41,11 @@ def detect(window: Window) -> Finding | None:
     severity: Severity = "warning" if _computes(table) else "info"
     used = average(table, "gpu_others_util")
     return Finding(
-        CODE, severity, "The GPU is shared", _COMPUTES if _computes(table) else _HOLDS, {
+        CODE, severity, "The GPU is shared", _COMPUTES if _computes(table) else _HOLDS, known({
             "gpu": name, "device": str(gpu_facts(window, name).get("name") or ""),
-            "others_mb": round(median(_others(table))),
-            **({"others_percent": round(used, 1)} if used == used else {}),
+            "others_mb": round(median(_others(table)), 1), "others_percent": round(used, 1),
             "processes": _named(window, name),
-        },
+        }),
         "Give the run a GPU of its own (CUDA_VISIBLE_DEVICES), or wait until the others are done: they take "
         "turns with it, and times measured now are not the run's own."
         if _computes(table) else

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.diagnosis.device import Allocator, allocator, cuda, per_step, rows
+from monitor.diagnosis.device import Allocator, allocator, cuda, known, per_step, rows
 from monitor.diagnosis.facts import numbers, ranks_where
 from monitor.diagnosis.finding import Finding, Severity
 from monitor.diagnosis.window import Rank, Window
@@ -41,12 +41,11 @@ def detect(window: Window) -> Finding | None:
     short = memory.reserved >= SHORT_SHARE * memory.total or retries > 0
     severity: Severity = "warning" if short else "info"
     return Finding(
-        CODE, severity, "GPU memory is fragmented", "free memory in pieces", {
-            "reserved_mb": round(memory.reserved), "allocated_mb": round(memory.allocated),
+        CODE, severity, "GPU memory is fragmented", "free memory in pieces", known({
+            "reserved_mb": round(memory.reserved), "allocated_mb": round(memory.allocated, 1),
             "split_mb": round(memory.split), "split_share": round(memory.split_share, 3),
-            **({"peak_mb": round(memory.peak)} if memory.peak == memory.peak else {}),
-            "would_free_mb": round(memory.unneeded),
-        },
+            "peak_mb": round(memory.peak, 1), "would_free_mb": round(memory.unneeded),
+        }),
         "Segments that grow are on already: allocate the largest tensors first, and pad batches to few sizes."
         if expandable else
         "Let segments grow instead of taking new ones: set the variable before the program starts.",
@@ -65,5 +64,5 @@ def torn(memory: Allocator) -> bool:
     if not (memory.reserved >= DEVICE_SHARE * memory.total and memory.split_share >= SPLIT_SHARE):
         return False
     if memory.peak == memory.peak:
-        return memory.reserved >= PEAK_TIMES * max(memory.peak, memory.allocated)
+        return memory.reserved >= PEAK_TIMES * memory.peak
     return memory.reserved >= NOW_TIMES * memory.allocated

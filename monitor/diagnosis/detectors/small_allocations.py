@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.diagnosis.device import CAUGHT_UP, per_step, rows, timed
+from monitor.diagnosis.device import CAUGHT_UP, known, per_step, rows, timed
 from monitor.diagnosis.facts import numbers, ranks_where
 from monitor.diagnosis.finding import Finding
 from monitor.diagnosis.robust import median
@@ -26,11 +26,11 @@ def detect(window: Window) -> Finding | None:
     table = rows(ranks[0])
     small = per_step(table, "cuda_small_allocs")
     return Finding(
-        CODE, "info", "Very many small GPU tensors", "small tensors in every step", {
+        CODE, "info", "Very many small GPU tensors", "small tensors in every step", known({
             "small_allocations_per_step": round(small),
-            "allocations_per_step": round(per_step(table, "cuda_allocs")),
+            "allocations_per_step": round(per_step(table, "cuda_allocs"), 1),
             "every_us": round(1e3 * _step_ms(ranks[0]) / small, 1),
-        },
+        }),
         "Work on larger tensors (torch._foreach functions, one stacked tensor instead of a list), use a "
         "fused or foreach optimizer, or let torch.compile join the small operations.",
         ranks=numbers(ranks),

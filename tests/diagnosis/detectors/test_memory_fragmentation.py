@@ -96,3 +96,4 @@ def test_recorded_allocators(name: str, reserved: int, allocated: int, split: in
     assert (one is not None) == speaks
     if one is not None:
         assert (one.severity, one.evidence["would_free_mb"]) == ("warning", round(split * MIB))
+        assert "peak_mb" not in one.evidence
