@@ -45,12 +45,17 @@ export class GpuFacts {
 
 function split(stream) {
   const [, host, index] = stream.split("/");
-  return { host, index: Number(index) };
+  return { host, index };
 }
 
 function device(stream, { meta }) {
   const { host, index } = split(stream);
-  return meta.host_facts?.[host]?.gpus?.find((gpu) => gpu.index === index);
+  return meta.host_facts?.[host]?.gpus?.find((gpu) => String(gpu.gpu ?? gpu.index) === index); // a part of a board is "0.2"
+}
+
+/** torch writes a UUID without "GPU-" or "MIG-" before it. */
+function bare(uuid) {
+  return uuid.toLowerCase().replace(/^(gpu|mig)-/, "");
 }
 
 function ranksKnown(stream, { facts, meta }) {
@@ -60,7 +65,7 @@ function ranksKnown(stream, { facts, meta }) {
     const rank = scope.split("/")[1];
     if (!scope.startsWith("rank/") || cuda === undefined || cuda === null) return false;
     if ((meta.processes?.[rank]?.host ?? host) !== host) return false;
-    return cuda.uuid && uuid ? cuda.uuid === uuid : cuda.device === index;
+    return cuda.uuid && uuid ? bare(cuda.uuid) === bare(uuid) : String(cuda.device) === index;
   };
   return Object.entries(facts).filter(mine).map(([scope]) => scope.split("/")[1]);
 }
@@ -83,7 +88,7 @@ export function whatIs(stream, known, manyHosts, findings) {
 }
 
 function concerns({ gpu } = {}, host, index) {
-  return gpu === index || String(gpu) === `${host}/${index}` || String(gpu) === String(index);
+  return String(gpu).split(", ").some((named) => named === `${host}/${index}` || named === index);
 }
 
 function noteOf({ severity, title, cause, i18n }) {

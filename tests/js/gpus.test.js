@@ -153,6 +153,14 @@ test("a rank's memory lies on the device whose UUID it names, whatever its index
   assert.deepEqual(ranksOn("gpu/h1/1", known, []), []);
 });
 
+test("a part of a board is a device of its own", () => {
+  const gpus = [{ gpu: "0.1", index: 0, uuid: "MIG-AA", name: "Part" }, { gpu: "0.2", index: 0, uuid: "MIG-bb", name: "Other" }];
+  const parts = { facts: { "rank/0": { cuda: { uuid: "GPU-aa", device: 0 } } }, meta: { host_facts: { h: { gpus } } } };
+  assert.equal(whatIs("gpu/h/0.2", parts, false, []).model, "Other");
+  assert.deepEqual(ranksOn("gpu/h/0.1", parts, ["cuda/0"]), ["cuda/0"]);
+  assert.deepEqual(ranksOn("gpu/h/0.2", parts, ["cuda/0"]), []);
+});
+
 test("a device is named by index, by its host too where there are several", () => {
   assert.deepEqual(whatIs("gpu/h1/0", known, false, []), { name: "GPU 0", model: "A100", notes: [] });
   assert.equal(whatIs("gpu/h1/0", known, true, []).name, "h1 · GPU 0");
