@@ -17,6 +17,9 @@ from monitor.pipeline.ranks import Ranks
 from monitor.pipeline.run import LiveRun
 from monitor.store import FILE_NAME
 
+#: Events that no diagnosis waits with, however busy the machine: somebody is to be told of them.
+URGENT = frozenset({"stall", "stall_over", "rank_end"})
+
 Publish = Callable[[str, dict[str, Any]], None]
 Alert = Callable[[Subject, Sequence[str], Change], None]
 
@@ -74,7 +77,7 @@ class Pipeline:
         with self._run(batch.run) as run:
             if not run.store(batch):
                 return
-            changes = run.diagnose()
+            changes = run.diagnose(at_once=any(event["kind"] in URGENT for event in batch.events))
             for change in changes:
                 self._alert(self._subject(run), [*self._addresses(), *run.addresses], change)
             if changes or run.to_tell():

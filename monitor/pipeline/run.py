@@ -123,12 +123,12 @@ class LiveRun:
         self._write()
         return fresh
 
-    def diagnose(self) -> list[Change]:
-        """Let the doctor look, where it is time, and always at the run's end. Never raises."""
+    def diagnose(self, *, at_once: bool = False) -> list[Change]:
+        """Let the doctor look, where it is time or asked for, and always at the run's end. Never raises."""
         ended = self.state.finished and not self._over
         self._over = self.state.finished
         began, changes = self._clock(), list[Change]()
-        if began < self._due_s and not ended:
+        if began < self._due_s and not (ended or at_once):
             return changes
         try:
             changes = self._examined()

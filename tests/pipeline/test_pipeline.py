@@ -110,6 +110,17 @@ def test_finding_raised_stored_and_told(hub: Hub) -> None:
         assert store.findings() == update["findings"]
 
 
+def test_a_stall_waits_for_no_diagnosis(hub: Hub) -> None:
+    """However long a diagnosis takes, and however rarely it is done therefore: a stall is told at once."""
+    training = Training()
+    hub.take(training.start(), training.batch(50))
+    for live in hub.pipeline._runs.values():
+        live._due_s = hub.now_s + 1000.0
+    stall = training.event("stall", rank=0, step=50, phase="data", since_s=1.0, for_s=6.0)
+    hub.take(training.batch(0, stall))
+    assert [change.kind for *_, change in hub.alerts] == ["raised"]
+
+
 def test_addresses_of_every_run(hub: Hub) -> None:
     """Alerts go to the run's own addresses and to those that the pipeline was given."""
     hub.addresses = ["json://everybody"]
