@@ -196,7 +196,7 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
     from monitor.probe.faults import leave_traces
     from monitor.probe.probe import Probe
     from monitor.probe.recorder import Recorder
-    from monitor.probe.script import script_facts
+    from monitor.probe.script import script_facts, variables
     from monitor.tape.writer import JournalWriter, TapeWriter
 
     lazy.stand_down()
@@ -217,6 +217,7 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
     recorder.event("attach", pid=os.getpid(), started_unix_s=time.time(), **about)
     recorder.fact("env", environment())
     recorder.fact("script", script_facts())
+    recorder.fact("variables", variables())
     session = Session(place, Probe(recorder, modules))
     assert session._probe is not None
     session._faults = leave_traces(recorder, session._probe.patches, f"{stem}.stacks", place.agent)

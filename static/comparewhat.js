@@ -24,7 +24,7 @@ function headline(changed, code) {
 
 function note(changed, code) {
   if (code?.edited && changed.length > 0) return [t("The script {name} was edited; what else was changed in it is not seen.", { name: code.name })];
-  if (changed.length === 0) return [t("Environment variables, data and imported code are not recorded.")];
+  if (changed.length === 0) return [t("Environment variables of your own, data and imported code are not recorded.")];
   return [];
 }
 

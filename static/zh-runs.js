@@ -20,7 +20,7 @@ export const RUNS = {
   "Delete": "删除",
   "Deleted: {count}": "已删除：{count}",
   "Duration": "时长",
-  "Environment variables, data and imported code are not recorded.": "环境变量、数据和导入的代码没有记录。",
+  "Environment variables of your own, data and imported code are not recorded.": "自定义的环境变量、数据和导入的代码没有记录。",
   "Exactly one thing differs:": "恰好有一处不同：",
   "Finding of the baseline": "基线的问题",
   "GPU memory, peak": "GPU 显存峰值",

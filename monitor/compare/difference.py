@@ -31,7 +31,8 @@ FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"optimizer/\d+\..*", ("{g}.class",)),
     (r"precision\.(autocast_dtype|autocast_device|scaler|backward_in_autocast)", ("precision.autocast",)),
     (r"precision\.(scale_init|clips_while_scaled)", ("precision.scaler", "precision.autocast")),
-    (r"(threads\.threads|env\.threads|env\.interop_threads)", ("env.omp_num_threads", "threads.threads")),
+    (r"(threads\.threads|env\.threads|env\.interop_threads|env\.omp_num_threads)",
+     ("variables.OMP_NUM_THREADS", "env.omp_num_threads", "threads.threads")),
     (r"env\.threads", ("threads.threads",)),
     (r"(env|threads)\.(usable_cpus|cpu_.*|threads|interop_threads)", ("host", "env.usable_cpus")),
     (r"env\.cuda", ("env.torch",)),
@@ -39,9 +40,9 @@ FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"gpu.*|cuda.*", ("host",)),
 )  # fmt: skip
 
-_ENVIRONMENT = re.compile(r"(host$|env\.|gpu|cuda|threads\.usable_cpus)")
+_ENVIRONMENT = re.compile(r"(host$|env\.|variables\.|gpu|cuda|threads\.usable_cpus)")
 #: A fact that is there on one side only is one difference, called after the fact.
-_GROUP = re.compile(r"([a-z_]+(?:/\d+)?)\.")
+_GROUP = re.compile(r"([a-z_]+(?:/\d+)?)\.(?<!variables\.)")
 
 
 def differences(before: Side, after: Side) -> list[Change]:
@@ -95,7 +96,7 @@ def label(name: str) -> str:
     group, _, part = name.rpartition(".") if "/" in name else name.partition(".")
     if group == "option":
         return part if part.startswith("argument") or part == "script" else f"--{part}"
-    if group.endswith("/1") or group in ("config", "env", "precision", "ddp", "threads"):
+    if group.endswith("/1") or group in ("config", "env", "precision", "ddp", "threads", "variables"):
         return part.removesuffix(".on")
     return f"{group} {part}".strip() if part else name
 

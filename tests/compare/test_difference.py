@@ -114,6 +114,15 @@ def test_another_machine_is_one_thing(tmp_path: Path) -> None:
     assert (change["name"], change["kind"]) == ("host", "environment")
 
 
+def test_a_variable_and_the_threads_that_it_sets(tmp_path: Path) -> None:
+    """OMP_NUM_THREADS with what torch made of it is one thing; a run that told of no variables had none."""
+    after = {**changed("env", threads=4, omp_num_threads="4"), "threads": {"threads": 4, "usable_cpus": 2}}
+    after["variables"] = {"OMP_NUM_THREADS": "4"}
+    (change,) = told(tmp_path, {"facts": {**FACTS, "variables": {}}}, {"facts": after})
+    assert (change["label"], change["before"], change["after"]) == ("OMP_NUM_THREADS", None, "4")
+    assert change["kind"] == "environment"
+
+
 def test_another_model_is_one_thing(tmp_path: Path) -> None:
     """Its size and types follow from its class, and the optimizer's parameters from its size."""
     model = {**FACTS["model/1"], "class": "Big", "parameters": 5000, "trainable": 5000}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.probe.script import script_facts
+from monitor.probe.script import MOST_CHARACTERS, MOST_VARIABLES, script_facts, variables
 
 
 def test_an_edit_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +42,28 @@ def test_no_script_of_that_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         file.truncate(64_000_000)
     monkeypatch.setattr("sys.argv", [str(huge)])
     assert script_facts() is None
+
+
+def test_variables_that_tune() -> None:
+    """What changes how fast the libraries run is told."""
+    env = {"OMP_NUM_THREADS": "2", "NCCL_ALGO": "Ring", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    assert variables(env) == env
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "HF_TOKEN", "PATH", "HOME", "MY_OMP_X", "omp_num_threads",
+        "TORCH_HOME", "TORCHELASTIC_RUN_ID", "NCCL_COMM_ID", "NVIDIA_API_KEY", "CUDA_TOKEN", "MASTER_PORT",
+    ],
+)  # fmt: skip
+def test_no_other_variable(name: str) -> None:
+    """Nothing that could be a secret, and nothing that only names the job."""
+    assert variables({name: "x"}) == {}
+
+
+def test_variables_are_bounded() -> None:
+    """However many there are, and however long."""
+    many = variables({f"NCCL_X{i:04d}": "y" * 10_000 for i in range(1000)})
+    assert len(many) == MOST_VARIABLES
+    assert {len(value) for value in many.values()} == {MOST_CHARACTERS}
