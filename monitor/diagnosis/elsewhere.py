@@ -33,6 +33,8 @@ _SYNC = re.compile(
     r"\.\s*(?:item|tolist|numpy|cpu)\s*\(|(?<!\w)(?:float|int|bool)\s*\(|\.to\(\s*[\"']cpu|isfinite|isnan|\.any\(|\.all\("
 )
 _TORCH = re.compile(r"[/\\]torch[/\\]")
+#: Torch's own code that reads values; what else of torch a line runs (a distribution, an optimizer) does not.
+_READS = re.compile(r"[/\\]torch[/\\](?:(?:_tensor|_tensor_str|functional)\.py\Z|cuda[/\\])")
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ def kind_of(frame: Mapping[str, Any]) -> Kind:
         return "logging"
     if logs(function) or logging_call(source):
         return "logging"
-    return "sync" if _SYNC.search(source) else "unknown"
+    reads = _READS.search(leaf_file) or not _TORCH.search(leaf_file)
+    return "sync" if reads and _SYNC.search(source) else "unknown"
 
 
 def worst(window: Window, kind: Kind, least: float) -> tuple[Loss, tuple[int, ...]] | None:

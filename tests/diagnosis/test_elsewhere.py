@@ -59,6 +59,10 @@ def test_logging_is_recognised(frame: dict[str, Any]):
         line("total += float(p.grad.norm())", leaf="norm", leaf_file=SITE + "torch/_tensor.py"),
         line("values = {n: p.abs().max().cpu() for n, p in model.named_parameters()}", func="<dictcomp>"),
         line("hist = torch.log(p).tolist()"),
+        line("norms.append(p.norm().item())", leaf="norm", leaf_file=SITE + "torch/functional.py"),
+        line(
+            "print(loss.item(), weights)", func="show", leaf="_str", leaf_file=SITE + "torch/_tensor_str.py"
+        ),
         line("assert torch.isfinite(p).all(), name"),
     ],
 )
@@ -77,6 +81,11 @@ def test_reading_values_is_recognised(frame: dict[str, Any]):
             leaf_file=SITE + "torch/nn/functional.py",
         ),
         line("obs, reward = env.step(action)", func="step"),
+        line(
+            "action = int(Categorical(logits=policy(state)).sample())",
+            leaf="logits_to_probs",
+            leaf_file=SITE + "torch/distributions/utils.py",
+        ),
         line("opt.zero_grad()", leaf="zero_grad", leaf_file=SITE + "torch/optim/optimizer.py"),
         line("replay.extend({'step': [i]} for k in range(8000))", func="<genexpr>"),
         line("time.sleep(0.01)"),
