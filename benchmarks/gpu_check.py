@@ -14,36 +14,56 @@ import argparse
 import json
 import runpy
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from gpu_rows import memory_rows, nvml_rows, oom_rows, time_rows
-from gpu_runs import HERE, Checker, device
+from gpu_rows import copy_rows, device_rows, fits_row, memory_rows, nvml_rows, oom_rows, time_rows
+from gpu_runs import HERE, Checker, Outcome, device, sample_ms
 from gpu_table import Row, found_row, render, write
 
 DOC = HERE.parent / "docs" / "gpu-check.md"
-#: Script -> findings that it must have; none: it must have no warning and nothing critical.
-TWINS: dict[str, tuple[str, ...]] = {
-    "healthy": (),
-    "pageable": ("pin_memory_off",),
-    "tf32_off": ("tf32_off",),
-    "amp_off": ("amp_off",),
-    "unaligned": ("amp_unaligned_shapes",),
-    "launch_bound": ("launch_bound",),
-    "empty_cache": ("empty_cache_churn",),
-    "fragmentation": ("memory_fragmentation",),
-    "small_allocations": ("small_allocations",),
-    "headroom": ("memory_headroom",),
-    "host_sync": ("host_sync",),
-    "memory_leak": ("memory_leak",),
-    "oom": ("memory_pressure",),
+
+
+class Twin(NamedTuple):
+    """A script, what it must be found to have, and in what environment it runs.
+
+    Attributes:
+        wanted: findings; none: it must have no warning and nothing critical.
+        neighbour: another process uses the device meanwhile.
+    """
+
+    script: str
+    wanted: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    neighbour: bool = False
+
+
+EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+TWINS = {
+    "healthy": Twin("healthy"),
+    "pageable": Twin("pageable", ("pin_memory_off",)),
+    "tf32_off": Twin("tf32_off", ("tf32_off",)),
+    "amp_off": Twin("amp_off", ("amp_off",)),
+    "unaligned": Twin("unaligned", ("amp_unaligned_shapes",)),
+    "launch_bound": Twin("launch_bound", ("launch_bound",)),
+    "empty_cache": Twin("empty_cache", ("empty_cache_churn",)),
+    "fragmentation": Twin("fragmentation", ("memory_fragmentation",)),
+    "expandable": Twin("fragmentation", (), EXPANDABLE),
+    "small_allocations": Twin("small_allocations", ("small_allocations",)),
+    "headroom": Twin("headroom", ("memory_headroom",)),
+    "host_sync": Twin("host_sync", ("host_sync",)),
+    "memory_leak": Twin("memory_leak", ("memory_leak",)),
+    "oom": Twin("oom", ("memory_pressure",)),
+    "shared": Twin("healthy", ("gpu_shared",), neighbour=True),
 }
-#: Twins whose cost is measured, bare and watched taking turns, and how many turns.
-COSTS, TURNS = ("healthy", "launch_bound"), 3
+#: Scripts whose cost is measured, bare and watched taking turns, and how many turns.
+COSTS, TURNS = ("healthy", "launch_bound"), 2
+#: Milliseconds that a sample of the devices may take the agent once a second (own).
+SAMPLE_MS = 5.0
 
 
 def cost_rows(checker: Checker) -> list[Row]:
@@ -55,7 +75,7 @@ def cost_rows(checker: Checker) -> list[Row]:
             bare.append(checker.bare(twin)["step_ms"])
             watched.append(checker.watched(twin).told["step_ms"])
         figure = f"step of {twin}, watched, ms"
-        rows.append(Row(figure, median(watched), median(bare), "the same, not watched", 0.05))
+        rows.append(Row(figure, median(watched), median(bare), "the same, not watched", 0.05, "most"))
     return rows
 
 
@@ -65,34 +85,65 @@ def codes(report: dict[str, Any]) -> list[str]:
     return loud + [f"({f['code']})" for f in report["findings"] if f["severity"] == "info"]
 
 
-def examine(checker: Checker, twins: Iterable[str]) -> list[Row]:
+def examine(checker: Checker, names: Iterable[str]) -> list[Row]:
     """Run the twins and compare."""
     rows: list[Row] = []
-    for twin in twins:
-        print(f"{twin} …", file=sys.stderr, flush=True)
-        out = checker.watched(twin)
-        if twin == "healthy":
-            synchronised = checker.bare(twin, "--truth", "synchronised")
-            profiled = checker.bare(twin, "--truth", "profiler")
-            rows += [*nvml_rows(out), *memory_rows(out), *time_rows(out, synchronised, profiled)]
-        elif twin == "oom":
-            rows += oom_rows(out)
-        elif twin in ("fragmentation", "memory_leak"):
-            rows += [replace(row, figure=f"{twin}: {row.figure}") for row in memory_rows(out)]
-        rows.append(found_row(twin, TWINS[twin], codes(out.report)))
+    for name in names:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        twin = TWINS[name]
+        out = run(checker, twin)
+        rows += figures(checker, name, out)
+        rows.append(found_row(name, twin.wanted, codes(out.report)))
     return rows
 
 
-def small(twins: Sequence[str]) -> int:
+def run(checker: Checker, twin: Twin) -> Outcome:
+    """One twin under the monitor, with a neighbour where it must have one."""
+    if not twin.neighbour:
+        return checker.watched(twin.script, twin.env)
+    neighbour = checker.neighbour()
+    try:
+        return checker.watched(twin.script, twin.env)
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+
+
+def figures(checker: Checker, name: str, out: Outcome) -> list[Row]:
+    """What is compared beside the findings."""
+    if name == "healthy":
+        synchronised = checker.bare(name, "--truth", "synchronised")
+        profiled = checker.bare(name, "--truth", "profiler")
+        times = time_rows(out, synchronised, profiled)
+        return [*nvml_rows(out), *device_rows(out), *memory_rows(out), *times]
+    if name == "pageable":
+        return copy_rows(out)
+    if name == "headroom":
+        return [fits_row(out, tried_batch(checker, out))]
+    if name == "oom":
+        return oom_rows(out)
+    if name in ("fragmentation", "memory_leak"):
+        return [replace(row, figure=f"{name}: {row.figure}") for row in memory_rows(out)]
+    return []
+
+
+def tried_batch(checker: Checker, out: Outcome) -> dict[str, Any]:
+    """The last line of a run with the batch that should fit; empty where none was named, or it died."""
+    found = [f["evidence"] for f in out.report["findings"] if f["code"] == "memory_headroom"]
+    size = found[0].get("batch_size_that_fits") if found else None
+    return checker.bare("headroom", "--batch", str(size)) if size else {}
+
+
+def small(names: Sequence[str]) -> int:
     """Run the scripts on the CPU for some steps: they work, and nothing is said of any GPU."""
     usual = sys.argv, sys.path[:]
     sys.path.insert(0, str(HERE / "gpu"))
     try:
-        for twin in twins:
-            sys.argv = [f"{twin}.py", "--device", "cpu", "--steps", "3"]
+        for script in dict.fromkeys(TWINS[name].script for name in names):
+            sys.argv = [f"{script}.py", "--device", "cpu", "--steps", "3"]
             with suppress(SystemExit):
-                runpy.run_path(str(HERE / "gpu" / f"{twin}.py"), run_name="__main__")
-            print(f"{twin}: runs")
+                runpy.run_path(str(HERE / "gpu" / f"{script}.py"), run_name="__main__")
+            print(f"{script}: runs")
     finally:
         sys.argv, sys.path[:] = usual
     return 0
@@ -102,7 +153,7 @@ def main() -> int:
     """Check, print, and write where asked."""
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("--only", nargs="+", choices=list(TWINS), metavar="TWIN", help=", ".join(TWINS))
-    ask.add_argument("--seconds", type=float, default=7.0, help="how long each script trains (default 7)")
+    ask.add_argument("--seconds", type=float, default=6.0, help="how long each script trains (default 6)")
     ask.add_argument("--no-cost", action="store_true", help="do not measure what being watched adds")
     ask.add_argument(
         "--device", choices=["cuda", "cpu"], default="cuda", help="cpu: only see the scripts run"
@@ -121,6 +172,7 @@ def main() -> int:
     rows = examine(checker, twins)
     if not (args.no_cost or args.only):
         rows += cost_rows(checker)
+        rows.append(Row("a sample of all devices, ms", sample_ms(), SAMPLE_MS, "the aim", 0, "most"))
     print(render(rows))
     if args.json:
         args.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))

@@ -14,6 +14,8 @@ NVML = {
     "gpu_util": ("utilisation, %", 0.15),
     "gpu_memory_used_mb": ("memory in use, MB", 0.02),
     "gpu_power_w": ("power, W", 0.10),
+    "gpu_power_limit_w": ("power limit, W", 0.01),
+    "gpu_sm_clock_max_mhz": ("highest clock, MHz", 0.01),
     "gpu_temperature_c": ("temperature, °C", 0.05),
     "gpu_sm_clock_mhz": ("clock, MHz", 0.05),
 }
@@ -26,6 +28,34 @@ def nvml_rows(out: Outcome) -> list[Row]:
         Row(title, out.means.get(key), out.nvml.get(key), "bare NVML loop", tolerance)
         for key, (title, tolerance) in NVML.items()
     ]
+
+
+def device_rows(out: Outcome) -> list[Row]:
+    """Which device it was, its energy beside its power, and whether its Tensor Cores were seen at work."""
+    agent, probe = (", ".join(sorted(out.uuids.get(who) or ())) or None for who in ("agent", "probe"))
+    power = out.means.get("gpu_power_w")
+    return [
+        Row("device, by its UUID", agent, probe, "torch, in the script"),
+        Row(
+            "energy, J", out.sums.get("gpu_energy_j"), None if power is None else power * out.seconds,
+            "mean power × time", 0.15,
+        ),
+        Row("Tensor Cores busy, %", out.means.get("gpu_tensor_activity"), 5.0, "the script", 0, "least"),
+    ]  # fmt: skip
+
+
+def copy_rows(out: Outcome) -> list[Row]:
+    """What travelled to the device, beside the batches that the script copied."""
+    theirs = ratio(out.told.get("copied_mb"), out.told.get("seconds"))
+    return [Row("PCIe, to the GPU, MB/s", out.means.get("gpu_pcie_in_mb_per_s"), theirs, "the script", 0.25)]
+
+
+def fits_row(out: Outcome, tried: dict[str, Any]) -> Row:
+    """Whether the batch that should fit does: `tried` is a run's last line with it; empty where it died."""
+    advised = next((f for f in out.report["findings"] if f["code"] == "memory_headroom"), None)
+    size = advised and advised["evidence"].get("batch_size_that_fits")
+    ours, other = ("fits", "fits" if tried else "does not fit") if size else (None, None)
+    return Row(f"a batch of {size or '–'}", ours, other, "a run with it")
 
 
 def memory_rows(out: Outcome) -> list[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 #: What the table stands between in the document.
 BEGIN, END = "<!-- gpu_check: begin -->", "<!-- gpu_check: end -->"
@@ -21,6 +21,7 @@ class Row:
         ours, other: the same figure measured by us and by somebody else; None: not measured.
         source: who that is.
         tolerance: how far they may be apart, as a share of the other's.
+        sense: whether ours must be the same, or that at most, or at least.
     """
 
     figure: str
@@ -28,6 +29,7 @@ class Row:
     other: float | str | None
     source: str
     tolerance: float = 0.0
+    sense: Literal["same", "most", "least"] = "same"
 
     @property
     def holds(self) -> bool | None:
@@ -39,7 +41,8 @@ class Row:
             return ours == other
         if math.isnan(ours) or math.isnan(other):
             return None
-        return abs(ours - other) <= self.tolerance * abs(other) + 1e-9
+        room, apart = self.tolerance * abs(other) + 1e-9, ours - other
+        return {"same": abs(apart) <= room, "most": apart <= room, "least": -apart <= room}[self.sense]
 
 
 def found_row(twin: str, wanted: Sequence[str], found: Sequence[str]) -> Row:
@@ -55,12 +58,21 @@ def found_row(twin: str, wanted: Sequence[str], found: Sequence[str]) -> Row:
     return Row(f"findings of {twin}", ours, expected, "the script")
 
 
+_SENSES = {"same": "", "most": "at most ", "least": "at least "}
+
+
 def render(rows: Iterable[Row]) -> str:
     """The table as Markdown."""
     lines = ["| figure | ours | other | measured by | agree |", "| --- | --- | --- | --- | --- |"]
     verdicts = {True: "yes", False: "**no**", None: "not measured"}
     for row in rows:
-        cells = [row.figure, _text(row.ours), _text(row.other), row.source, verdicts[row.holds]]
+        cells = [
+            row.figure,
+            _text(row.ours),
+            _SENSES[row.sense] + _text(row.other),
+            row.source,
+            verdicts[row.holds],
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

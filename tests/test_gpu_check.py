@@ -26,9 +26,19 @@ from sources import ROOT
 BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
-from gpu_check import TWINS, codes, main  # noqa: E402
-from gpu_rows import in_message, memory_rows, nvml_rows, oom_rows, ratio, time_rows  # noqa: E402
-from gpu_runs import Checker, Outcome, last_line, read  # noqa: E402
+from gpu_check import TWINS, Twin, codes, examine, main  # noqa: E402
+from gpu_rows import (  # noqa: E402
+    copy_rows,
+    device_rows,
+    fits_row,
+    in_message,
+    memory_rows,
+    nvml_rows,
+    oom_rows,
+    ratio,
+    time_rows,
+)
+from gpu_runs import Checker, Outcome, bare_uuid, last_line, read  # noqa: E402
 from gpu_table import BEGIN, END, Row, found_row, render, write  # noqa: E402
 
 from monitor.batch import Batch, Block  # noqa: E402
@@ -58,13 +68,13 @@ def test_without_a_gpu_nothing_is_claimed() -> None:
 def test_every_script_has_its_place() -> None:
     """What is in the folder is what is run, and no other."""
     found = {path.stem for path in (BENCHMARKS / "gpu").glob("*.py")} - {"loop"}
-    assert found == set(TWINS)
+    assert found == {twin.script for twin in TWINS.values()}
 
 
 def test_every_finding_that_is_wanted_exists() -> None:
     """By the name of its detector."""
     known = {path.stem for path in Path(detectors[0]).glob("*.py")}
-    assert {code for wanted in TWINS.values() for code in wanted} <= known
+    assert {code for twin in TWINS.values() for code in twin.wanted} <= known
 
 
 @pytest.fixture
@@ -90,7 +100,8 @@ def test_scripts_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "argv", ["gpu_check", "--device", "cpu"])
     assert main() == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("{")]
-    assert lines == [f"{twin}: runs" for twin in TWINS]
+    scripts = dict.fromkeys(twin.script for twin in TWINS.values())
+    assert lines == [f"{script}: runs" for script in scripts]
 
 
 @pytest.mark.usefixtures("as_before")
@@ -119,7 +130,7 @@ def test_a_watched_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("gpu_runs.Bare", Nobody)
     checker = Checker("GPU-none", 0.5)
-    monkeypatch.setattr(checker, "_script", lambda twin: small_script(twin))
+    monkeypatch.setattr(checker, "_script", lambda script, *_: small_script(script))
     out = checker.watched("tf32_off")
     assert out.report["steps"] == out.told["steps"] > 10
     assert out.means["forward_ms"] > 0
@@ -191,6 +202,87 @@ def test_samples_beside_a_bare_loops(tmp_path: Path) -> None:
     assert by_figure(nvml_rows(out))["utilisation, %"].holds is False
 
 
+def test_the_device_beside_the_scripts_own(tmp_path: Path) -> None:
+    """By its UUID, however either writes it; its energy beside its power."""
+    out = stored(tmp_path)
+    out.uuids = {"agent": {bare_uuid("GPU-AB-1")}, "probe": {bare_uuid("ab-1")}}
+    out.means.update(gpu_power_w=200.0, gpu_tensor_activity=30.0)
+    out.sums["gpu_energy_j"] = 210.0
+    assert out.seconds == 1
+    assert [row.holds for row in device_rows(out)] == [True, True, True]
+    out.uuids["agent"], out.means["gpu_tensor_activity"] = {"other"}, 1.0
+    assert [row.holds for row in device_rows(out)] == [False, True, False]
+
+
+def test_what_is_not_known_of_a_device_is_not_compared() -> None:
+    """No UUID, no power, no activity."""
+    assert {row.holds for row in device_rows(Outcome())} == {None}
+
+
+def test_copies_beside_the_batches() -> None:
+    """Bytes by time."""
+    out = Outcome({"copied_mb": 700.0, "seconds": 7.0})
+    out.means["gpu_pcie_in_mb_per_s"] = 110.0
+    assert [row.holds for row in copy_rows(out)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "tried", "holds"),
+    [({"batch_size_that_fits": 128}, {"steps": 9}, True), ({"batch_size_that_fits": 128}, {}, False)],
+)
+def test_a_batch_that_should_fit_is_tried(
+    evidence: dict[str, Any], tried: dict[str, Any], holds: bool
+) -> None:
+    """A promise is kept or broken."""
+    report = {"findings": [{"code": "memory_headroom", "evidence": evidence}]}
+    assert fits_row(Outcome(report=report), tried).holds is holds
+    assert fits_row(Outcome(report={"findings": []}), tried).holds is None
+
+
+class Recorded:
+    """A checker whose runs were made before."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.report = {"step_ms": {"p50": 10.0}, **report}
+        self.asked: list[Any] = []
+
+    def watched(self, script: str, env: Any = None) -> Outcome:
+        self.asked.append((script, dict(env or {})))
+        return Outcome(report=self.report)
+
+    def bare(self, script: str, *options: str) -> dict[str, Any]:
+        self.asked.append((script, *options))
+        return {}
+
+
+@pytest.mark.parametrize("name", [name for name, twin in TWINS.items() if not twin.neighbour])
+def test_every_twin_is_compared(name: str) -> None:
+    """In its environment, its findings last; a run of which nothing was measured claims nothing."""
+    checker = Recorded({"findings": []})
+    rows = examine(checker, [name])  # type: ignore[arg-type]
+    assert checker.asked[0] == (TWINS[name].script, dict(TWINS[name].env))
+    assert rows[-1].figure == f"findings of {name}"
+    assert rows[-1].holds is not bool(TWINS[name].wanted)
+    assert {row.holds for row in rows[:-1]} <= {None}
+
+
+def test_a_neighbour_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever becomes of the run beside it."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+
+    class Failing(Recorded):
+        def neighbour(self) -> subprocess.Popen[bytes]:
+            return process
+
+        def watched(self, script: str, env: Any = None) -> Outcome:
+            raise RuntimeError("no")
+
+    monkeypatch.setitem(TWINS, "shared", Twin("healthy", neighbour=True))
+    with pytest.raises(RuntimeError):
+        examine(Failing({}), ["shared"])  # type: ignore[arg-type]
+    assert process.poll() is not None
+
+
 def test_times_beside_two_others(tmp_path: Path) -> None:
     """Phase by phase, and their sum beside the profiler's kernels."""
     out = stored(tmp_path)
@@ -244,6 +336,23 @@ def test_ratios_of_what_is_not_known() -> None:
 def test_figures_agree_within_their_tolerance(ours: Any, other: Any, holds: bool | None) -> None:
     """What was not measured neither agrees nor differs."""
     assert Row("a", ours, other, "b", 0.05).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("ours", "sense", "holds"),
+    [
+        (90, "most", True),
+        (104, "most", True),
+        (110, "most", False),
+        (90, "least", False),
+        (110, "least", True),
+    ],
+)
+def test_some_figures_have_one_side_only(ours: float, sense: Any, holds: bool) -> None:
+    """A cost may be less than the aim."""
+    row = Row("a", ours, 100.0, "b", 0.05, sense)
+    assert row.holds is holds
+    assert f"at {sense} 100" in render([row])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Every script is a small training with one fault, or with none. Each takes
     --device cuda|cpu   cpu: the same lines in small, to see that they run
     --seconds S         how long it trains (default 8)
     --steps N           at most so many steps
+    --batch N           another batch size, where a loader gives the batches
     --truth WHAT        measure by another way than the monitor's: `synchronised` times phases with a
                         synchronise around each, `profiler` adds up the kernels that torch.profiler saw
 
@@ -38,6 +39,8 @@ class Loop:
     Attributes:
         device: where it trains.
         small: on the CPU everything is small.
+        batch: the batch size that was asked for; None: the script's own.
+        copied_mb: what was copied to the device, in MB (1e6).
     """
 
     def __init__(self, about: str | None) -> None:
@@ -45,6 +48,7 @@ class Loop:
         ask.add_argument("--device", default="cuda")
         ask.add_argument("--seconds", type=float, default=8.0)
         ask.add_argument("--steps", type=int, default=1_000_000)
+        ask.add_argument("--batch", type=int)
         ask.add_argument("--truth", choices=["synchronised", "profiler"])
         self._args = ask.parse_args()
         self.device = torch.device(self._args.device)
@@ -53,6 +57,8 @@ class Loop:
         self._step_ms: list[float] = []
         self._figures: dict[str, float] = {}
         self._steps = 0
+        self.batch: int | None = self._args.batch
+        self.copied_mb = 0.0
         torch.manual_seed(0)
 
     def size(self, usual: int, small: int) -> int:
@@ -106,7 +112,12 @@ class Loop:
 
     def done(self, **more: Any) -> None:
         """Print what was measured, as the last line."""
-        figures: dict[str, Any] = {"steps": self._steps, **self._figures, **more}
+        figures: dict[str, Any] = {
+            "steps": self._steps,
+            "copied_mb": self.copied_mb,
+            **self._figures,
+            **more,
+        }
         if len(self._step_ms) > WARM_UP:
             figures["step_ms"] = statistics.median(self._step_ms[WARM_UP:])
         for name, times in self._times.items():
@@ -149,7 +160,7 @@ def images(loop: Loop, *, side: int, batch: int, pinned: bool = True) -> DataLoa
     """A loader of pictures, as one should be set up, or from pageable memory."""
     return DataLoader(
         Images(loop.size(side, 8), loop.size(4096, 32)),
-        batch_size=loop.size(batch, 4),
+        batch_size=loop.batch or loop.size(batch, 4),
         num_workers=loop.size(6, 0),
         persistent_workers=not loop.small,
         pin_memory=pinned and not loop.small,
@@ -204,6 +215,7 @@ def classify(loop: Loop, model: nn.Module, batches: Iterable[Any], *, half: bool
     """Train a classifier of pictures that come from a loader."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     for x, y in loop.steps(batches):
+        loop.copied_mb += x.nbytes / 1e6
         x, y = x.to(loop.device, non_blocking=True), y.to(loop.device, non_blocking=True)
         with loop.phase("forward"), torch.autocast(loop.device.type, torch.bfloat16, enabled=half):
             loss = nn.functional.cross_entropy(model(x), y)
