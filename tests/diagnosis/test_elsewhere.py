@@ -60,9 +60,7 @@ def test_logging_is_recognised(frame: dict[str, Any]):
         line("values = {n: p.abs().max().cpu() for n, p in model.named_parameters()}", func="<dictcomp>"),
         line("hist = torch.log(p).tolist()"),
         line("norms.append(p.norm().item())", leaf="norm", leaf_file=SITE + "torch/functional.py"),
-        line(
-            "print(loss.item(), weights)", func="show", leaf="_str", leaf_file=SITE + "torch/_tensor_str.py"
-        ),
+        line("text = str(weights.cpu())", leaf="_str", leaf_file=SITE + "torch/_tensor_str.py"),
         line("assert torch.isfinite(p).all(), name"),
     ],
 )
