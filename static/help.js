@@ -5,7 +5,7 @@ import { N, t } from "./i18n.js";
 
 const KEYS = [
   ["?", N("this list")], ["l", N("follow the newest data")], ["+  −", N("zoom in, out")], ["←  →", N("earlier, later")],
-  ["j  k", N("next, previous finding")], ["c", N("copy its fix")], ["Enter", N("mark its steps in the charts")], ["Esc", N("mark nothing")], ["d", N("details and downloads")], ["t", N("theme: system, light, dark")], ["g r", N("all runs")],
+  ["j  k", N("next, previous finding")], ["c", N("copy its fix")], ["Enter", N("mark its steps in the charts")], ["Esc", N("mark nothing")], ["d", N("details and downloads")], ["t", N("theme: system, light, dark")], ["g r", N("all runs")], ["/", N("search the list of runs")],
 ];
 const MOUSE = [
   [N("drag"), N("zoom all charts into a range")], [N("shift + drag"), N("move the range")], [N("double click"), N("follow the newest data")],

@@ -90,6 +90,7 @@ export const RUNS = {
   "not checked": "未检查",
   "not followed": "未采纳",
   "refuted": "被否定",
+  "search the list of runs": "在运行列表中搜索",
   "slower": "更慢",
   "step time {quantile}": "步时间 {quantile}",
   "the candidate could not tell whether it stands": "候选运行无法判断问题是否仍在",
