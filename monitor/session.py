@@ -56,7 +56,7 @@ def attach(target: Any = None, *, loader: Any = None, **given: Any) -> Session:
         return _current
     try:
         if _current is None or not _current.active:
-            _current = _begin(chosen, modules)
+            _current = _begin(chosen, modules, _ranks(adapter, target))
         _current._more(target, adapter, modules, loader)
     except Exception as error:  # noqa: BLE001 - the training goes on, whatever is wrong with us
         print(f"torchvitals: monitoring is off: {_reason(error)}. The training goes on.", file=sys.stderr)
@@ -189,7 +189,7 @@ class Session:
             print(f"torchvitals: {_reason(error)}", file=sys.stderr)
 
 
-def _begin(chosen: Options, modules: list[Any]) -> Session:
+def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> Session:
     from monitor import launcher
     from monitor.probe import lazy
     from monitor.probe.facts import environment
@@ -200,7 +200,7 @@ def _begin(chosen: Options, modules: list[Any]) -> Session:
     from monitor.tape.writer import JournalWriter, TapeWriter
 
     lazy.stand_down()
-    rank, world_size, local_rank = _ranks()
+    rank, world_size, local_rank = ranks
     name = chosen.name or script_name()
     about = {
         "host": host_name(),
@@ -253,8 +253,12 @@ def _agent_as_thread(place: Place) -> None:
     threading.Thread(target=agent.follow, args=(place.spool,), daemon=True, name="torchvitals").start()
 
 
-def _ranks() -> tuple[int, int, int]:
-    """Rank, world size and local rank: from the process group where there is one, else the environment."""
+def _ranks(adapter: Adapter | None, target: Any) -> tuple[int, int, int]:
+    """Rank, world size and local rank.
+
+    From the process group where there is one, else the environment, else the trainer that will start the
+    other ranks: those it tells, through the environment, that they belong to this run.
+    """
     env = os.environ
     local = int(env.get("LOCAL_RANK") or env.get("SLURM_LOCALID") or 0)
     torch = sys.modules.get("torch")
@@ -265,7 +269,10 @@ def _ranks() -> tuple[int, int, int]:
         return int(env["RANK"]), int(env["WORLD_SIZE"]), local
     if env.get("SLURM_PROCID") and env.get("SLURM_NTASKS"):
         return int(env["SLURM_PROCID"]), int(env["SLURM_NTASKS"]), local
-    return 0, 1, 0
+    found: tuple[int, int, int] | None = getattr(adapter, "ranks", lambda _: None)(target)
+    if found is not None:
+        env.setdefault("MONITOR_RUN_KEY", f"launched:{os.getpid()}:{time.perf_counter_ns()}")
+    return found or (0, 1, 0)
 
 
 def _understood(target: Any, loader: Any) -> tuple[Adapter | None, list[Any]]:

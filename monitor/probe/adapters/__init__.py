@@ -3,7 +3,8 @@
 An adapter has `NAME`, `PACKAGES` (their import names), `MIN_VERSION`, `matches(target)` (by class names
 alone, so that nothing is imported that the user has not), `modules(target)` and `install(target,
 lead)`. A new one is one file here; it is found by itself. One whose framework moves batches to the device in
-a function of its own names that in `TRANSFERS`.
+a function of its own names that in `TRANSFERS`; one whose framework itself starts the other ranks has
+`ranks(target)`.
 """
 
 from __future__ import annotations

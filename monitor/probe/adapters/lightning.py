@@ -38,6 +38,17 @@ def modules(target: Any) -> list[nn.Module]:
     return []
 
 
+def ranks(target: Any) -> tuple[int, int, int] | None:
+    """Rank, world size and local rank where `fit` starts this script anew for each other rank, else None.
+
+    A strategy that spawns or forks trains in children only, which must attach themselves.
+    """
+    launcher = getattr(target.strategy, "launcher", None)
+    if target.world_size == 1 or (launcher is not None and "Subprocess" not in type(launcher).__name__):
+        return None
+    return target.global_rank, target.world_size, target.local_rank
+
+
 def install(target: Any, lead: Lead) -> None:
     """Add a callback, and time training_step, evaluation and saving."""
     watch = _callback(lead, _package(target))

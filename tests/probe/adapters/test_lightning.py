@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +18,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 from training import digits, network, watching, weights
+
+from monitor.probe import adapters
+from monitor.report import wait
 
 pl = pytest.importorskip("lightning.pytorch", reason="lightning is not installed")
 
@@ -343,3 +349,39 @@ def test_the_number_of_steps_is_known(
         ours.fit(Module(), DataLoader(digits(96), batch_size=8))
     assert [event["value"] for event in seen.of("fact") if event["name"] == "plan"] == plans
     assert seen.steps == plans[0]["steps"]
+
+
+def test_ranks_are_known_before_the_others_are_started(tmp_path: Path, monkeypatch: Any) -> None:
+    """One process is no group; of two that `fit` will start, this is the first; spawned ones are others."""
+    ranks = adapters.find(trainer(tmp_path)).ranks  # type: ignore[attr-defined]
+    assert ranks(trainer(tmp_path)) is None
+    assert ranks(trainer(tmp_path, strategy="ddp", devices=2)) == (0, 2, 0)
+    assert ranks(trainer(tmp_path, strategy="ddp_spawn", devices=2)) is None
+    for name, value in {"LOCAL_RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "x", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert ranks(trainer(tmp_path, strategy="ddp", devices=2)) == (1, 2, 1)
+
+
+TWO_RANKS = """
+import sys
+sys.path[:0] = {path!r}
+import test_lightning as t, monitor
+if __name__ == "__main__":
+    trainer = t.trainer(".", strategy="ddp", devices=2, max_epochs=1)
+    session = monitor.attach(trainer, dashboard=False, name="two", run_dir="runs")
+    trainer.fit(t.Module(), t.loader())
+    session.detach()
+"""
+
+
+def test_ranks_that_lightning_starts_are_one_run(tmp_path: Path) -> None:
+    """`fit` starts this script anew for rank 1, which joins the run that rank 0 began."""
+    here = Path(__file__)
+    script = TWO_RANKS.format(path=[str(here.parent), str(here.parents[2] / "support")])
+    (tmp_path / "train.py").write_text(script)
+    env = {**os.environ, "MONITOR_STATE_DIR": str(tmp_path / "state")}
+    command = [sys.executable, "-W", "ignore", "train.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=170, env=env)
+    (run,) = (tmp_path / "runs").iterdir()
+    report = wait(run, 60)
+    assert (report["status"], report["world_size"], report["steps"]) == ("finished", 2, 6)
