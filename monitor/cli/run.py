@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,12 @@ def _found(script: str) -> str:
     return found
 
 
+def called(script: str, args: Sequence[str]) -> str:
+    """What a run is called when nobody says: for a launcher's sake after the script that it starts."""
+    scripts = [script, *args] if script.endswith(".py") else [*args, script]
+    return next((Path(word).stem for word in scripts if word.endswith(".py")), Path(script).stem)
+
+
 def _prepared(args: argparse.Namespace, rank: int) -> tuple[launcher.Place | None, dict[str, str]]:
     env = dict(os.environ)
     given: dict[str, Any] = {"name": args.name, "run_dir": args.run_dir}
@@ -90,7 +96,7 @@ def _prepared(args: argparse.Namespace, rank: int) -> tuple[launcher.Place | Non
     try:
         chosen = options.resolve(given)
         key = launcher.run_key()
-        name = chosen.name or Path(args.script).stem
+        name = chosen.name or called(args.script, args.args)
         world = int(env.get("WORLD_SIZE") or 1)
         about = {"host": session.host_name(), "world_size": world, "argv": [args.script, *args.args]}
         place = launcher.enter(

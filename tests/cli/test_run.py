@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from monitor.cli.run import called
+
 TRAIN = """
 import os, sys, time
 import torch
@@ -158,3 +160,17 @@ def test_off_means_off(tmp_path: Path, own_state: Path) -> None:
     done = run(monitored(script(tmp_path)), env={**os.environ, "MONITOR": "off"})
     assert (done.returncode, done.stderr) == (0, "")
     assert not own_state.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["jobs/train.py", "--from", "old.py"], "train"),
+        (["/venv/bin/torchrun", "--nproc-per-node", "2", "jobs/train.py", "--lr", "1"], "train"),
+        (["/venv/bin/torchrun", "-m", "jobs.train"], "torchrun"),
+        (["tool"], "tool"),
+    ],
+)
+def test_a_run_is_called_after_the_script_that_trains(words: list[str], name: str) -> None:
+    """Also where a launcher starts it."""
+    assert called(words[0], words[1:]) == name
