@@ -1,5 +1,6 @@
 /** Everything that is known of a run beyond the one screen: opened when wanted, and fetched only then. */
 
+import { read, runPath } from "./api.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { N, t } from "./i18n.js";
@@ -70,6 +71,7 @@ export class Drawer {
     const { signal } = this.#abort;
     try {
       const { DRAWER } = await import("./drawerparts.js");
+      if (this.#source.snapshot.meta === undefined) this.#source.snapshot = (await read(runPath(this.#source.run), { signal })).body;
       const content = await DRAWER[id](this.#source, signal);
       if (!signal.aborted) this.#panel.replaceChildren(...content);
     } catch (error) {
