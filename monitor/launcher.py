@@ -63,6 +63,17 @@ class Place:
     agent: int | None = None
 
 
+#: Variables in which launchers tell rank, world size and local rank: torchrun and those like it, Slurm's srun
+#: (the tasks of the step, or of the job where it is older), Open MPI, and MPICH with its kin.
+LAUNCHERS = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+)
+
+
 def run_key(env: Mapping[str, str] = os.environ, *, ranks: int = 1) -> str:
     """What the ranks of one run have in common on this host, and no other run: the launcher's own identity.
 
@@ -88,6 +99,25 @@ def run_key(env: Mapping[str, str] = os.environ, *, ranks: int = 1) -> str:
     if ranks > 1:
         return f"parent:{os.getppid()}"
     return f"pid:{os.getpid()}:{time.perf_counter_ns()}"
+
+
+def told_ranks(env: Mapping[str, str] = os.environ) -> tuple[int, int, int] | None:
+    """Rank, world size and local rank as a launcher tells them; None where none does.
+
+    The batch script of a Slurm job is no rank, though Slurm numbers it as one: only `srun` makes steps.
+    """
+    for rank, size, _ in LAUNCHERS:
+        if "SLURM" in rank and not env.get("SLURM_STEP_ID"):
+            continue
+        if env.get(rank, "").isdigit() and env.get(size, "").isdigit():
+            return int(env[rank]), int(env[size]), local_rank(env)
+    return None
+
+
+def local_rank(env: Mapping[str, str] = os.environ) -> int:
+    """The rank's number on its host as its launcher tells it; 0 where none does."""
+    told = (env.get(local, "") for _, _, local in LAUNCHERS)
+    return next((int(number) for number in told if number.isdigit()), 0)
 
 
 def restarts_left(env: Mapping[str, str] = os.environ) -> int:

@@ -259,19 +259,17 @@ def _ranks(adapter: Adapter | None, target: Any) -> tuple[int, int, int]:
     From the process group where there is one, else the environment, else the trainer that will start the
     other ranks: those it tells, through the environment, that they belong to this run.
     """
-    env = os.environ
-    local = int(env.get("LOCAL_RANK") or env.get("SLURM_LOCALID") or 0)
+    from monitor.launcher import local_rank, told_ranks
+
     torch = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size(), local
-    if env.get("RANK") and env.get("WORLD_SIZE"):
-        return int(env["RANK"]), int(env["WORLD_SIZE"]), local
-    if env.get("SLURM_PROCID") and env.get("SLURM_NTASKS"):
-        return int(env["SLURM_PROCID"]), int(env["SLURM_NTASKS"]), local
+        return distributed.get_rank(), distributed.get_world_size(), local_rank()
+    if (told := told_ranks()) is not None:
+        return told
     found: tuple[int, int, int] | None = getattr(adapter, "ranks", lambda _: None)(target)
     if found is not None:
-        env.setdefault("MONITOR_RUN_KEY", f"launched:{os.getpid()}:{time.perf_counter_ns()}")
+        os.environ.setdefault("MONITOR_RUN_KEY", f"launched:{os.getpid()}:{time.perf_counter_ns()}")
     return found or (0, 1, 0)
 
 

@@ -28,6 +28,7 @@ from monitor.launcher import (
     run_key,
     shared_run_id,
     start,
+    told_ranks,
 )
 from monitor.options import resolve
 
@@ -381,3 +382,29 @@ def end_holders(lock: Path) -> None:
             if entry.readlink() == lock and (pid := int(entry.parts[2])) != os.getpid():
                 os.kill(pid, signal.SIGKILL)
     until(lambda: not state.held(lock))
+
+
+STEP = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "16"}
+RANKS: dict[str, tuple[dict[str, str], tuple[int, int, int] | None]] = {
+    "torchrun": ({"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1"}, (9, 16, 1)),
+    "srun": ({**STEP, "SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}, (5, 8, 1)),
+    "an older srun": ({**STEP, "SLURM_PROCID": "5"}, (5, 16, 0)),
+    "the batch script of a job": ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "7"}, None),
+    "torchrun inside srun": (
+        {**STEP, "RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "3", "SLURM_PROCID": "0"},
+        (3, 4, 3),
+    ),
+    "Open MPI": (
+        {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0"},
+        (2, 4, 0),
+    ),
+    "MPICH": ({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1"}, (1, 2, 1)),
+    "nobody": ({"RANK": "x", "WORLD_SIZE": ""}, None),
+}
+
+
+@pytest.mark.parametrize("launcher", RANKS)
+def test_every_launcher_tells_its_ranks_in_its_own_words(launcher: str) -> None:
+    """Rank, world size and local rank; none where a process only looks like a rank."""
+    env, ranks = RANKS[launcher]
+    assert told_ranks(env) == ranks
