@@ -65,6 +65,7 @@ def told(name: str, recorded: Trace, model: dict[str, Any]) -> dict[str, Finding
     seen = on_gpu(
         facts=facts, cuda={"capability": [7, 0], "matmul_precision": "highest", "h2d_watched": True},
         gpu={"gpu_util": 100 * recorded.busy}, data=waited, h2d=copied, other=31 - waited - copied,
+        rows={"gpu_idle_ms": waited, "gpu_data_ms": waited},
     )  # fmt: skip
     return {finding.code: finding for finding in examine(seen).findings}
 
