@@ -40,7 +40,7 @@ export class Banner {
   /** The socket's state, see socket.js. */
   connection(connection) {
     this.#connection = connection;
-    if (connection.state === "open") this.#lostSinceMs = null;
+    if (["open", "polling"].includes(connection.state)) this.#lostSinceMs = null;
     else this.#lostSinceMs ??= performance.now();
     this.#show();
   }

@@ -1,10 +1,15 @@
-/** One run as it happens: a snapshot at once, then the hub's updates, and word of every gap. */
+/**
+ * One run as it happens: a snapshot at once, then the hub's updates, and word of every gap. Where no WebSocket
+ * comes through at all (Colab's proxy, some companies' proxies), snapshots every few seconds stand in.
+ */
 
 import { read, runPath } from "./api.js";
 import { LiveSocket, socketUrl } from "./socket.js";
 
 const AGAIN_MS = 2_000; // after a snapshot that failed
 const NAMESPACE = "/live";
+const TRIES = 2; // of the live channel, before it is asked for instead
+export const POLL_MS = 5_000;
 
 export class Feed {
   #run;
@@ -13,10 +18,12 @@ export class Feed {
   #seq = null;
   #abort = new AbortController();
   #timer = null;
+  #failed = 0; // tries of a channel that has never opened
+  #polls = null;
 
   /**
    * `on.snapshot(snapshot, hubUnixS)`, `on.update(update)`, `on.gap()` when updates were missed,
-   * `on.connection({state, …})` (see socket.js), `on.failure(ApiError)` when there is no such run.
+   * `on.connection({state, …})` (see socket.js; "polling" too), `on.failure(ApiError)` when there is no such run.
    */
   constructor(run, on) {
     this.#run = run;
@@ -32,6 +39,7 @@ export class Feed {
   disconnect() {
     this.#abort.abort();
     clearTimeout(this.#timer);
+    clearInterval(this.#polls);
     this.#socket.disconnect();
   }
 
@@ -48,8 +56,25 @@ export class Feed {
   }
 
   #state = (connection) => {
-    this.#on.connection(connection);
-    if (connection.state === "open") this.#socket.emit("watch", { run: this.#run }).catch(() => {});
+    if (connection.state === "open") {
+      clearInterval(this.#polls);
+      [this.#polls, this.#failed] = [null, -Infinity];
+      this.#socket.emit("watch", { run: this.#run }).catch(() => {});
+    } else if (connection.state === "waiting" && ++this.#failed >= TRIES && this.#polls === null) this.#poll();
+    if (this.#polls === null || connection.state === "refused") this.#on.connection(connection);
+  };
+
+  async #poll() {
+    this.#polls = setInterval(this.#ask, POLL_MS);
+    await this.#ask();
+  }
+
+  #ask = async () => {
+    if (document.hidden) return;
+    const answer = await read(runPath(this.#run), { signal: this.#abort.signal }).catch(() => null);
+    if (this.#polls === null || this.#abort.signal.aborted) return;
+    this.#on.connection({ state: answer ? "polling" : "waiting" });
+    if (answer) this.#take(answer.body, true);
   };
 
   #event = (name, [update]) => {

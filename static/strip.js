@@ -11,7 +11,7 @@ import { isLive, statusOf } from "./status.js";
 
 const TICK_MS = 500;
 const CONNECTIONS = {
-  connecting: N("connecting"), open: N("connected"), waiting: N("no connection"), refused: N("refused"), closed: N("closed"),
+  connecting: N("connecting"), open: N("connected"), polling: N("every 5 s"), waiting: N("no connection"), refused: N("refused"), closed: N("closed"),
 };
 
 export class Strip {

@@ -158,6 +158,7 @@ export const PAGE = {
   "no": "否",
   "no GPU": "没有 GPU",
   "no chart library came": "没有收到图表库",
+  "every 5 s": "每 5 秒",
   "no connection": "无连接",
   "not measured": "未测量",
   "of {limit}": "共 {limit}",

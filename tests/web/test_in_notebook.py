@@ -104,3 +104,18 @@ def test_a_stranger_cannot_frame_the_dashboard(chromium: Any, proxied: Any):
         assert page.frames[1].url.startswith("chrome-error:")
     finally:
         context.close()
+
+
+@pytest.mark.browser
+def test_where_no_websocket_passes_the_page_asks_instead(chromium: Any, proxied: Any):
+    """Colab's proxy is such a one. The page says how new it is, and does not call the hub lost."""
+    hub, proxy = proxied("/", headers={"Upgrade": None})
+    context = chromium.new_context()
+    try:
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{proxy.port}/?token={VIEWER}#/run/run-1")
+        page.locator('.link[data-state="polling"]').wait_for(timeout=15_000)
+        assert page.locator(".banner.warning").count() == 0
+    finally:
+        context.close()
+    assert hub.doors.live.viewers == 0
