@@ -29,7 +29,7 @@ _PROGRAM = "a kernel did something illegal"
 
 def detect(window: Window) -> Finding | None:
     """Critical where the device or its driver failed; a warning where a program did something illegal."""
-    told = window.events_of("gpu_error")
+    told = [event for event in window.events_of("gpu_error") if _concerns(window, event)]
     lost = [event for event in told if event.get("lost")]
     xids = {int(event["xid"]) for event in told if _whole(event.get("xid"))}
     broken, other = sorted(xids & HARDWARE), sorted(xids - HARDWARE - CLEAN_UP)
@@ -68,6 +68,14 @@ _DEBUG = (
     "A kernel touched memory that is not its own: run once with CUDA_LAUNCH_BLOCKING=1 to see which call it "
     "was, or under compute-sanitizer."
 )
+
+
+def _concerns(window: Window, event: Mapping[str, Any]) -> bool:
+    """Whether it is of a board that a rank uses; of any, where that cannot be told."""
+    names = {gpu_name(window, rank) for rank in window.ranks.values()}
+    boards = {name.rpartition("/")[2].partition(".")[0] for name in names if name}
+    board = str(event.get("gpu")).partition(".")[0]
+    return None in names or not board.isdigit() or board in boards
 
 
 def _damaged(window: Window) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from devices import half, on_gpu
-from windows import event
+from devices import SAMPLE, gpu_rank, half, on_gpu
+from windows import event, samples
 
 from monitor.diagnosis.detectors.gpu_error import detect
 from monitor.diagnosis.finding import Finding
@@ -77,3 +77,22 @@ def test_a_value_that_cannot_be_read_is_no_error() -> None:
     """Many devices do not have all of them."""
     assert found(event("gpu_unread", gpu="0", call="power", error="NVMLError_NotSupported")) is None
     assert found(event("gpu_error", gpu="0", xid="odd")) is None
+
+
+def test_a_device_that_no_rank_uses_may_fail() -> None:
+    """Somebody else's is lost: not this run's business. Where nobody can tell whose it is, it is told."""
+    other = event("gpu_error", gpu="3", lost=True, error="NVMLError_GpuIsLost")
+    unknown = gpu_rank(cuda={"uuid": None})
+    two = on_gpu(unknown, events=[other], gpus={"here/1": samples(21, 1.0, **SAMPLE)})
+    assert found(other) is None
+    assert detect(two) is not None
+    assert found(event("gpu_error", gpu=None, xid=79, error="Xid 79")) is not None
+
+
+def test_an_error_of_the_board_is_its_parts() -> None:
+    """The driver reports it of the board, the rank uses a part."""
+    part = samples(21, 1.0, **SAMPLE)
+    mine = gpu_rank(cuda={"uuid": "MIG-7"})
+    seen = on_gpu(mine, gpus={"here/2.1": part}, listed=[{"gpu": "2.1", "uuid": "MIG-7"}], events=[
+        event("gpu_error", gpu="2", xid=79, error="Xid 79")])  # fmt: skip
+    assert detect(seen) is not None
