@@ -41,6 +41,10 @@ FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 _ENVIRONMENT = re.compile(r"(host$|env\.|variables\.|gpu|cuda|threads\.usable_cpus)")
+#: Parts that say nothing without what they are a part of.
+_NEEDS_A_NOUN = frozenset(
+    "class parameters trainable dtypes param_dtypes device compiled length dataset sampler timeout".split()
+)
 #: A fact that is there on one side only is one difference, called after the fact.
 _GROUP = re.compile(r"([a-z_]+(?:/\d+)?)\.(?<!variables\.)")
 
@@ -96,6 +100,8 @@ def label(name: str) -> str:
     group, _, part = name.rpartition(".") if "/" in name else name.partition(".")
     if group == "option":
         return part if part.startswith("argument") or part == "script" else f"--{part}"
+    if group.endswith("/1") and part in _NEEDS_A_NOUN:
+        return f"{group.removesuffix('/1')} {part}"
     if group.endswith("/1") or group in ("config", "env", "precision", "ddp", "threads", "variables"):
         return part.removesuffix(".on")
     return f"{group} {part}".strip() if part else name

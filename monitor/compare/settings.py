@@ -109,8 +109,8 @@ def _of_fact(name: str, fact: Any) -> Iterator[tuple[str, Any]]:
         if _NOISE.search(top) or _NOISE.search(key):
             continue
         # Of counts per type only the types: how many there are follows from the model's size.
-        if name.startswith("model") and top == "dtypes":
-            yield f"{name}.dtypes", ", ".join(sorted(fact[top]))
+        if top in ("dtypes", "param_dtypes") and isinstance(fact[top], Mapping):
+            yield f"{name}.{top}", ", ".join(sorted(map(str, fact[top])))
         elif full in COUNTED:
             yield full, bool(value)
         else:

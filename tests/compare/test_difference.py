@@ -80,7 +80,7 @@ def test_one_option_explains_all_when_the_script_is_the_same(tmp_path: Path) -> 
     after = {**changed("loader/1", num_workers=4), "model/1": {**FACTS["model/1"], "compiled": True}}
     (change,) = told(tmp_path, {}, {"facts": after, "meta": {"argv": ["train.py", "--fast"]}})
     assert (change["label"], change["before"], change["after"]) == ("--fast", None, True)
-    assert {f["label"] for f in change["with"]} == {"num_workers", "compiled"}
+    assert {f["label"] for f in change["with"]} == {"num_workers", "model compiled"}
 
 
 def test_not_when_the_script_was_edited(tmp_path: Path) -> None:
@@ -126,8 +126,10 @@ def test_a_variable_and_the_threads_that_it_sets(tmp_path: Path) -> None:
 def test_another_model_is_one_thing(tmp_path: Path) -> None:
     """Its size and types follow from its class, and the optimizer's parameters from its size."""
     model = {**FACTS["model/1"], "class": "Big", "parameters": 5000, "trainable": 5000}
-    after = {**FACTS, "model/1": model, "optimizer/1": {**FACTS["optimizer/1"], "parameters": 5000}}
-    (change,) = told(tmp_path, {}, {"facts": after})
+    optimizer = {**FACTS["optimizer/1"], "parameters": 5000, "param_dtypes": {"float32": 5000}}
+    before = {**FACTS, "optimizer/1": {**FACTS["optimizer/1"], "param_dtypes": {"float32": 1000}}}
+    after = {**FACTS, "model/1": model, "optimizer/1": optimizer}
+    (change,) = told(tmp_path, {"facts": before}, {"facts": after})
     assert change["name"] == "model/1.class"
 
 
@@ -183,6 +185,10 @@ def test_odd_facts(tmp_path: Path, facts: dict[str, Any]) -> None:
         ("option.argument 1", "argument 1"),
         ("config.model.depth", "model.depth"),
         ("env.torch", "torch"),
+        ("model/1.parameters", "model parameters"),
+        ("optimizer/1.class", "optimizer class"),
+        ("loader/1.length", "loader length"),
+        ("variables.NCCL_ALGO", "NCCL_ALGO"),
         ("host", "host"),
         ("loader/2", "loader/2"),
     ],
