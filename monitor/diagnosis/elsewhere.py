@@ -64,6 +64,8 @@ class Loss:
 
 def lost(window: Window, rank: Rank, kind: Kind) -> Loss | None:
     """What the rank loses to one kind of call outside the known phases; None without stacks to tell."""
+    if not rank.count:
+        return None
     told = window.events_of("other_stack", rank=rank.rank)
     frames = [one for one in (told[-1].get("frames") or () if told else ()) if isinstance(one, Mapping)]
     total = sum(_count(one) for one in frames)

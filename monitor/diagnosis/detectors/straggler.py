@@ -143,7 +143,7 @@ def _oddest(seen: Exchange) -> Late | None:
     for phase in PHASES:
         if phase == "comm":
             continue
-        usual = np.array([median(phase_ms(rank, phase)) for rank in seen.ranks])
+        usual = np.median(np.stack([phase_ms(rank, phase) for rank in seen.ranks]), axis=1)
         longest = int(usual.argmax())
         more = float(usual[longest] - np.median(np.delete(usual, longest)))
         if more > most:
