@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from monitor.exports import rows
 from monitor.exports.choice import Choice
 from monitor.exports.rows import blocks
 from monitor.store import Store
@@ -25,8 +27,9 @@ def test_a_range_takes_rows_by_their_time(store: Store):
     assert steps(store, Choice(None, 1e9, None)) == []
 
 
-def test_reading_ends_where_the_range_does(store: Store):
-    """A minute at the beginning of a long run costs a minute's reading."""
+def test_reading_ends_where_the_range_does(store: Store, monkeypatch: pytest.MonkeyPatch):
+    """A minute at the beginning of a long run costs a minute of reading, found by times alone."""
+    monkeypatch.setattr(rows, "LOOK", 100)
     looked: list[int] = []
 
     class Counted:
@@ -36,8 +39,8 @@ def test_reading_ends_where_the_range_does(store: Store):
             looked.append(first)
             return store.rows(stream, keys, first, last)
 
-    found = list(blocks(Counted(), Choice(None, None, 0.1), [], 100))  # type: ignore[arg-type]
-    assert (len(found), max(looked)) == (1, 100)
+    found = list(blocks(Counted(), Choice(None, None, 0.1), ["loss"], 100))  # type: ignore[arg-type]
+    assert (len(found), looked) == (1, [0, 0, 100])
 
 
 def test_what_was_not_measured_stays_so(store: Store):
