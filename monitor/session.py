@@ -300,8 +300,11 @@ def host_name() -> str:
 
 
 def script_name() -> str:
-    """What the run is called when nobody says: the script's name without its ending."""
+    """What the run is called when nobody says: the script's or notebook's name without its ending."""
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    if script in ("ipykernel_launcher.py", "colab_kernel_launcher.py"):
+        notebook = os.path.basename(os.environ.get("JPY_SESSION_NAME", ""))  # where Jupyter tells it
+        return notebook.removesuffix(".ipynb") or "notebook"
     return script.removesuffix(".py") if script not in ("", "-c", "-m") else "run"
 
 

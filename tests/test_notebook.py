@@ -13,7 +13,7 @@ import pytest
 from webhub import VIEWER
 
 from monitor import notebook, passes
-from monitor.session import Session
+from monitor.session import Session, script_name
 
 URL = f"http://127.0.0.1:7007/?token={VIEWER}#/run/r-1"
 
@@ -93,3 +93,23 @@ def test_a_display_that_fails_does_not_end_the_cell(
     monkeypatch.setitem(sys.modules, "google.colab", None)
     Session()._ipython_display_()
     assert "cannot be shown here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("launcher", "told", "name"),
+    [
+        ("/x/ipykernel_launcher.py", "/home/me/digits.ipynb", "digits"),
+        ("/x/ipykernel_launcher.py", None, "notebook"),
+        ("/x/colab_kernel_launcher.py", None, "notebook"),
+        ("/x/train.py", "/home/me/digits.ipynb", "train"),
+    ],
+)
+def test_a_run_is_called_as_its_notebook(
+    monkeypatch: pytest.MonkeyPatch, launcher: str, told: str | None, name: str
+):
+    """Not as the program that runs kernels."""
+    monkeypatch.setattr(sys, "argv", [launcher, "-f", "kernel.json"])
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    if told is not None:
+        monkeypatch.setenv("JPY_SESSION_NAME", told)
+    assert script_name() == name
