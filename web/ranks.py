@@ -2,7 +2,7 @@
 
 | path | answer |
 | --- | --- |
-| `api/runs/RUN/ranks?from=&to=&columns=&limit=&cells=` | rank × time, and each rank's numbers, worst first |
+| `api/runs/RUN/ranks?from=&to=&columns=&limit=&cells=&only=` | rank × time, and ranks' numbers, worst first |
 | `api/runs/RUN/band?metric=&from=&to=&points=` | least, middle and greatest over ranks |
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import BadRequest, NotFound
 
-from monitor.pipeline.ranks import CELLS, COLUMNS, METRICS, POINTS, RANKS
+from monitor.pipeline.ranks import ALL_CELLS, CELLS, COLUMNS, METRICS, POINTS, RANKS
 
 from .api import reply, time_range, whole
 from .source import Source
@@ -31,6 +31,7 @@ def blueprint(source: Source) -> Blueprint:
         begin_s, end_s = time_range()
         columns, limit = whole("columns", _COLUMNS, 1, COLUMNS), whole("limit", _RANKS, 1, RANKS)
         asked = {"begin_s": begin_s, "end_s": end_s, "columns": columns, "limit": limit, "cells": _cells()}
+        asked["only"] = whole("only", 0, 0, 2**31) if request.args.get("only") else None
         return _found(run, source.ranks(run, **asked))
 
     @routes.get("/band")
@@ -55,6 +56,6 @@ def _cells() -> list[str]:
     """The matrices that are asked for; all when nobody says."""
     text = request.args.get("cells", "")
     names = [name for name in text.split(",") if name and name != "none"] if text else list(CELLS)
-    if not set(names) <= set(CELLS):
-        raise BadRequest(f"cells are some of {', '.join(CELLS)}, separated by commas, or none")
+    if not set(names) <= set(ALL_CELLS):
+        raise BadRequest(f"cells are some of {', '.join(ALL_CELLS)}, separated by commas, or none")
     return list(dict.fromkeys(names))

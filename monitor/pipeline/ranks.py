@@ -20,8 +20,9 @@ from monitor.schema import BY_KEY, PHASES
 
 #: Columns, ranks and points of one answer at most.
 COLUMNS, RANKS, POINTS = 240, 1_024, 480
-#: Matrices that an answer may hold.
+#: Matrices that an answer holds when nobody says, and that it may hold.
 CELLS = ("phase", "step_ms", "comm_ms")
+ALL_CELLS = ("phase", *KEYS)
 #: What a band may show: means of a step, and shares of it.
 SHARES = {"comm_share": "comm_ms", "data_share": "data_ms"}
 METRICS = (*KEYS, *SHARES)
@@ -60,9 +61,15 @@ class Ranks:
         return cls(state, named("stall"), named("straggler"), last_shares(state.window()))
 
     def table(
-        self, begin_s: float | None, end_s: float | None, columns: int, limit: int, cells: Sequence[str]
+        self,
+        begin_s: float | None,
+        end_s: float | None,
+        columns: int,
+        limit: int,
+        cells: Sequence[str],
+        only: int | None = None,
     ) -> dict[str, Any]:
-        """The answer of `api/runs/RUN/ranks`."""
+        """The answer of `api/runs/RUN/ranks`; with `only`, of that rank alone."""
         seen = self._picture(begin_s, end_s, columns)
         rows = {int(rank): row for row, rank in enumerate(seen.ranks)}
         means = {key: seen.over(key) for key in ("step_ms", "comm_ms")}
@@ -70,6 +77,7 @@ class Ranks:
         told = [
             self._entry(number, rank, most, {key: _at(of, rows.get(number)) for key, of in means.items()})
             for number, rank in self.state.ranks.items()
+            if only in (None, number)
         ]
         told = sorted(told, key=_order)[:limit]
         shown = [rows.get(entry["rank"]) for entry in told]

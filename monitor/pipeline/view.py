@@ -20,6 +20,9 @@ UPDATE_ROWS, SNAPSHOT_ROWS = 600, 120
 #: Streams that an update carries at most, and ranks.
 STREAMS, RANKS = 512, 512
 
+#: Ranks whose processes' samples an update carries, the first ones: no chart draws more.
+PROCESSES = 16
+
 #: Steps that tell whether anything is trained.
 LATELY = 512
 _TRAINED = ("backward_calls", "optimizer_steps")
@@ -109,7 +112,7 @@ def _streams(state: RunState) -> Iterator[tuple[str, Columns]]:
     named = [
         *((f"host/{name}", columns) for name, columns in state.hosts.items()),
         *((f"gpu/{name}", columns) for name, columns in state.gpus.items()),
-        *((f"proc/{number}", rank.samples) for number, rank in state.ranks.items() if len(rank.samples)),
+        *[(f"proc/{n}", rank.samples) for n, rank in state.ranks.items() if len(rank.samples)][:PROCESSES],
         *((f"cuda/{number}", rank.cuda) for number, rank in state.ranks.items() if len(rank.cuda)),
         *((f"user/{name}", columns) for name, columns in state.users.items()),
     ]

@@ -43,3 +43,11 @@ def test_no_such_run_and_no_token(hub: Hub):
     assert hub.get("/api/runs/nobody/ranks").status_code == 404
     assert hub.get("/api/runs/..%2Frun-1/band").status_code == 404
     assert hub.get("/api/runs/run-1/ranks", token=None).status_code == 403
+
+
+def test_one_rank_phase_by_phase(hub: Hub):
+    """For a rank that is told in averages there is no stream; here it has its phases all the same."""
+    seen = hub.get("/api/runs/run-1/ranks?only=0&cells=data_ms,other_ms&columns=3").json()
+    assert ([rank["rank"] for rank in seen["ranks"]], list(seen["cells"])) == ([0], ["data_ms", "other_ms"])
+    assert hub.get("/api/runs/run-1/ranks?only=7").json()["ranks"] == []
+    assert hub.get("/api/runs/run-1/ranks?only=x").status_code == 400
