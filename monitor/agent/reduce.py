@@ -117,7 +117,7 @@ class Reducer:
         for tape in found:
             before = self._ranks.get(tape.rank)
             full = before.full if before else tape.local_rank == 0 and not self._full()
-            self._ranks[tape.rank] = _Rank(tape, full)
+            self._ranks[tape.rank] = _Rank(tape, full, done=before.done if before else [])
         if not found:
             return []
         return [{"kind": "reduced", "ranks": sorted(self._ranks), "full": self._full()}]

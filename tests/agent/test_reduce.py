@@ -186,3 +186,14 @@ def test_real_tapes_are_reduced(tmp_path: Path) -> None:
     assert [row["longest_step_ms"] for row in rows] == pytest.approx([107.0, 115.0])
     follower.close()
     writer.close()
+
+
+def test_a_rank_that_is_started_anew_loses_nothing() -> None:
+    """What its earlier process did is told, though the next one came before that was sent."""
+    reducer, earlier, later = Reducer("h"), tape(1), tape(1)
+    reducer.watch([earlier])
+    reducer.block(earlier, block(0, 11))
+    reducer.end(earlier)
+    reducer.watch([later])
+    reducer.block(later, block(11, 13))
+    assert [(end_of(row), row["steps"]) for row in told(reducer)] == [(8, 8), (11, 3), (16, 5), (24, 8)]
