@@ -100,10 +100,11 @@ export class Card {
   #options() {
     const { schema, tracks } = this.#source;
     const metrics = metricsOf(this.#panel, schema());
-    const keys = metrics.map(({ key }) => key);
-    const views = streamsOf(metrics[0]?.origin, [...tracks.keys()]).map((name) => tracks.get(name).view(keys, -Infinity, Infinity));
-    if (views.length === 0) return metrics.slice(0, 1);
-    return metrics.filter(({ key }) => views.some(({ series }) => series[key].mean.some((value) => value !== null)));
+    const names = [...tracks.keys()];
+    const seen = ({ key, origin }) => streamsOf(origin, names).some((name) =>
+      tracks.get(name).view([key], -Infinity, Infinity).series[key].mean.some((value) => value !== null));
+    const found = metrics.filter(seen);
+    return found.length > 0 ? found : metrics.slice(0, 1);
   }
 
   #read() {

@@ -119,10 +119,10 @@ export class Charts {
     this.#bar.live(live);
   }
 
-  /** Whether the run has a GPU (without one there are words in place of charts) and numbers of its own. */
-  has({ gpu, user }) {
+  /** Whether the run has a GPU; without one there are words in place of its charts. */
+  has({ gpu }) {
     this.#absent.hidden = gpu;
-    const lacking = (id) => (id.startsWith("gpu") && !gpu) || (id === "user" && !user);
+    const lacking = (id) => id === (gpu ? "data" : "gpu");
     this.#cards.forEach((card) => { card.element.hidden = lacking(card.element.dataset.panel); });
   }
 

@@ -6,7 +6,8 @@ import { N, t } from "./i18n.js";
 /**
  * Charts: `id` is the schema's panel; kind "lines", "stack" or "choose" (one unit at a time); `most` ends
  * the axis, `floating` lets it begin above zero, `outlier` is how far a peak may reach before it is cut,
- * `bare` leaves the unit to the title.
+ * `bare` leaves the unit to the title, `with` is another panel of the schema that is shown in it. Beside the
+ * ribbon there are six at a time: waiting for data, which the ribbon shows too, where there is no GPU.
  */
 export const PANELS = [
   { id: "ribbon", title: N("Where a step's time goes"), kind: "stack", unit: "ms" },
@@ -15,10 +16,8 @@ export const PANELS = [
   { id: "step", title: N("Step time"), kind: "lines", unit: "ms" },
   { id: "memory", title: N("Memory"), kind: "lines", unit: "MB" },
   { id: "cpu", title: N("CPU cores"), kind: "lines", unit: "cores", bare: true, also: ["cpu_usable"] },
-  { id: "loss", title: N("Loss"), kind: "lines", unit: "", floating: true, outlier: 25 },
-  { id: "user", title: N("Numbers of your own"), kind: "choose", unit: "", floating: true, outlier: 25 },
+  { id: "loss", title: N("Loss"), kind: "choose", unit: "", floating: true, outlier: 25, with: "user" },
   { id: "gpu", title: N("GPU utilisation"), kind: "lines", unit: "%", most: 100, gpu: true },
-  { id: "gpu_memory", title: N("GPU memory"), kind: "lines", unit: "MB", gpu: true },
 ];
 
 const SHORT = {
@@ -36,7 +35,7 @@ const MAX_STREAMS = 8; // of one kind in one chart: ranks, hosts or devices
 /** The panel's series `{key, origin, label, limit, phase, combine}` in the run's schema, in its order. */
 export function metricsOf(panel, schema) {
   const all = schema?.metrics ?? [];
-  const shown = all.filter((m) => (m.panel === panel.id || panel.also?.includes(m.key)) && STREAMS.has(m.origin));
+  const shown = all.filter((m) => (m.panel === panel.id || m.panel === panel.with || panel.also?.includes(m.key)) && STREAMS.has(m.origin));
   return shown.map((m) => ({
     key: m.key, origin: m.origin, label: t(SHORT[m.key] ?? m.title), limit: LIMITS.has(m.key),
     phase: panel.kind === "stack" ? m.title : null, combine: m.buckets,

@@ -122,7 +122,7 @@ export class RunView {
     showTab(tabOf(update));
     const streams = [...this.#tracks.keys()];
     const some = (kind) => streams.some((name) => name.startsWith(`${kind}/`));
-    this.#charts.has({ gpu: Boolean(update.tiles?.gpu) || some("gpu"), user: some("user") });
+    this.#charts.has({ gpu: Boolean(update.tiles?.gpu) || some("gpu") });
     this.#charts.update(update);
     this.#charts.live(isLive(update.status));
     this.#now = Math.max(this.#now, update.now_s ?? 0);

@@ -53,7 +53,8 @@ def test_gpu_in_numbers(hub: PlayedHub, open_page) -> None:
     page = open_page()
     expect(page.locator('[data-tile="gpu"]')).to_contain_text("% of 2")
     expect(page.locator('[data-panel="gpu"]')).to_be_visible()
-    expect(page.locator('[data-panel="gpu_memory"]')).to_be_visible()
+    expect(page.locator('[data-panel="gpus"]')).to_be_visible()
+    expect(page.locator('[data-panel="data"]')).to_be_hidden()
 
 
 def test_verdict_in_one_sentence(page: Page) -> None:
@@ -137,7 +138,7 @@ def test_hostile_names_are_only_text(hub: PlayedHub, open_page) -> None:
     page = open_page()
     expect(page.locator("h1")).to_have_text(EVIL)
     expect(page.locator(".finding .location").first).to_contain_text("<img")
-    expect(page.locator(".banner")).to_contain_text("<img")
+    expect(page.locator(".banner-lines .banner")).to_contain_text("<img")
     page.evaluate("location.hash = '#/runs'")
     expect(page.locator("tbody th a")).to_have_text(EVIL)
     assert page.evaluate("window.pwned") is None

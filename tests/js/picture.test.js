@@ -35,7 +35,7 @@ test("a metric that this page has never heard of is drawn under its own title", 
 test("numbers of the user's own join the schema as they come", () => {
   const rows = { run: { t_s: [1], novel: [1] }, "user/0": { t_s: [1], accuracy: [0.5] }, "user/1": { t_s: [1], "eval/loss": [2] } };
   const more = grown(schema, rows);
-  assert.deepEqual(metricsOf(panel("user"), more).map(({ key, origin }) => [key, origin]), [["accuracy", "user"], ["eval/loss", "user"]]);
+  assert.deepEqual(metricsOf(panel("loss"), more).map(({ key, origin }) => [key, origin]), [["accuracy", "user"], ["eval/loss", "user"]]);
   assert.deepEqual(keysByOrigin(more).user, ["accuracy", "eval/loss"]);
   assert.equal(grown(more, rows), more);
   assert.equal(grown(schema, { run: rows.run }), schema);
@@ -44,7 +44,7 @@ test("numbers of the user's own join the schema as they come", () => {
 
 test("of the user's numbers one is drawn, for each rank that logs it", () => {
   const rows = { "user/0": { t_s: [1], accuracy: [0.5] }, "user/1": { t_s: [1], accuracy: [0.6], lr: [1] } };
-  const drawn = lines("user", rows, { schema: grown(schema, rows), chosen: "accuracy" });
+  const drawn = lines("loss", rows, { schema: grown(schema, rows), chosen: "accuracy" });
   assert.deepEqual(drawn.map(({ key, mean }) => [key, mean]), [["accuracy", [0.5]], ["accuracy", [0.6]]]);
 });
 
