@@ -153,8 +153,8 @@ def test_every_import_is_a_declared_dependency():
     owners = packages_distributions()
     outside = [module for module in modules().values() if not within(module.name, "monitor.probe.adapters")]
     names = {name.split(".")[0] for module in outside for name in imports(module)}
-    # a notebook's front end is there already where it asks a session to show itself
-    guests = {"torch", "sitecustomize", "IPython", "google"}
+    # a notebook's front end is there already where it asks a session to show itself; ROCm brings amdsmi
+    guests = {"torch", "sitecustomize", "IPython", "google", "amdsmi"}
     foreign = names - sys.stdlib_module_names - {"monitor"} - guests
     packages = {n: {BROUGHT.get(n, ""), *(d.lower() for d in owners.get(n, []))} for n in foreign}
     assert {name for name, known in packages.items() if not known & declared} == set()
