@@ -39,7 +39,7 @@ if __name__ == "__main__":
         loss_fn(model(x), y).backward()
         optimizer.step()
 """
-#: Share of time lost to other jobs beyond which a machine may say that it cannot tell.
+#: Share of time lost to other jobs beyond which a promise may be missed for their sake.
 BUSY = 0.25
 
 
@@ -54,13 +54,16 @@ def command(folder: Path, *words: str) -> None:
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The first finding of a run without workers, and that run compared with one that does as it says."""
+    """A run's finding with the largest gain, and that run compared with one that does as it says."""
     folder = tmp_path_factory.mktemp("loop")
     script, report, found = folder / "train.py", folder / "report.json", folder / "found.json"
     script.write_text(SCRIPT)
     run = ("run", "--no-dashboard", "--json", str(report))
     command(folder, *run, "--name", "before", str(script), "--workers", "0")
-    first = json.loads(report.read_text())["findings"][0]
+    findings = json.loads(report.read_text())["findings"]
+    first = max(findings, key=lambda found: (found["gain"] or {}).get("speedup") or 0.0)  # as the page ranks
+    if not first["gain"] and first["code"] == "noisy_neighbour":
+        pytest.skip("others took the CPUs: nothing else can be found")
     wanted = re.search(r"num_workers=(\d+)", first["snippet"])
     assert wanted, first["snippet"]
     command(folder, *run, "--name", "after", str(script), "--workers", wanted[1])
@@ -78,15 +81,14 @@ def test_exactly_one_thing_was_changed(compared: tuple[dict[str, Any], dict[str,
 
 
 def test_the_promise_is_confirmed(compared: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    """At least 0.85 of it was reached, and the word says so; a busy machine may say that it cannot tell."""
+    """At least 0.85 of it was reached, and the word says so."""
     first, found = compared
     (row,) = [row for row in found["predictions"] if row["code"] == first["code"]]
     assert row["promised"] == pytest.approx(first["gain"]["speedup"])
     assert row["reached"] == found["speed"]["speedup"]
-    busy = max(found["speed"]["lost_share"]) > BUSY
-    assert row["verdict"] in (
-        {"confirmed", "cannot tell", "less than promised"} if busy else {"confirmed"}
-    ), found
+    if row["verdict"] != "confirmed" and max(found["speed"]["lost_share"]) > BUSY:
+        pytest.skip(f"others took the CPUs: {row['verdict']}, {found['speed']}")
+    assert row["verdict"] == "confirmed", found
 
 
 def test_the_loss_is_the_same(compared: tuple[dict[str, Any], dict[str, Any]]) -> None:
