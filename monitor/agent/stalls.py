@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -201,7 +201,9 @@ class Stalls:
         return threshold_s
 
     def _look(self, tape: Followed, watched: _Watched, silent_s: float) -> dict[str, Any] | None:
-        workers = sorted(self._workers(tape))
+        # Asked anew: on a busy machine the last sample may be older than the workers are.
+        ranks = frozenset(each.pid for each in self._tapes.values()) - {tape.pid}
+        workers = sorted(self._workers(tape) | _workers_among(proc.descendants(tape.pid, ranks)))
         pids = [tape.pid, *workers[:WORKERS]]
         main, *others = causes.look(pids, tape.faults, lambda: _closed(tape))
         if causes.compiling(main.stacks) and silent_s < COMPILE_S:
@@ -263,14 +265,16 @@ class Stalls:
 
     def _workers(self, tape: Followed) -> set[int]:
         """Living loader workers of a rank."""
-        found = ((pid, proc.stat(pid)) for pid, _ in self._children_of(tape.rank))
-        return {
-            pid for pid, stat in found if stat and stat.name == proc.WORKER_NAME and stat.state not in "ZX"
-        }
+        return _workers_among(pid for pid, _ in self._children_of(tape.rank))
 
     def _usual_ms(self, watched: _Watched) -> float | None:
         together_s = sum(steps.sum_s for steps in watched.recent)
         return round(together_s / watched.recent_steps * 1e3, 1) if watched.recent_steps else None
+
+
+def _workers_among(pids: Iterable[int]) -> set[int]:
+    found = ((pid, proc.stat(pid)) for pid in pids)
+    return {pid for pid, stat in found if stat and stat.name == proc.WORKER_NAME and stat.state not in "ZX"}
 
 
 def _worker(seen: causes.Seen) -> Mapping[str, Any]:

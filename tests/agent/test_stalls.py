@@ -69,6 +69,39 @@ def test_every_way_to_hang(
     assert "hangs.py:" in stall["location"]
 
 
+@pytest.mark.parametrize(
+    ("hang", "phase", "code", "function"),
+    [("event", "backward", "lock", "event"), ("worker", "data", "worker_hung", "dead_mount")],
+)
+def test_where_nobody_may_look_it_is_asked(
+    train: Train, watching: Any, sink: Any, monkeypatch: pytest.MonkeyPatch, hang: str, phase: str, code: str,
+    function: str,
+) -> None:  # fmt: skip
+    """Without py-spy the rank and its forked workers answer a signal: the same phase, cause and line."""
+    monkeypatch.setattr(stacks, "find_program", lambda: None)
+    trainer = train(steps=20, phase=phase, end=f"hang {hang}", faults=True)
+    limit = time.monotonic() + 30
+    while not sink.events("stall") or sink.events("stall")[-1]["cause_code"] != code:
+        assert time.monotonic() < limit, sink.events("stall")
+        time.sleep(0.05)
+    stall = sink.events("stall")[-1]
+    assert (stall["phase"], stall["function"], stall["why_no_stack"]) == (phase, function, None)
+    assert "hangs.py:" in stall["location"]
+    assert trainer.poll() is None
+
+
+def test_without_any_stack_the_reasons_are_told(
+    train: Train, watching: Any, sink: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rank that registered nothing gets no signal; both reasons stand there, and what the kernel knows."""
+    monkeypatch.setattr(stacks, "find_program", lambda: None)
+    trainer = train(steps=20, end="hang sleeping")
+    stall = sink.wait_for("stall", 20)
+    assert stall["cause_code"] == "unknown"
+    assert "py-spy is not installed" in stall["cause"]
+    assert trainer.poll() is None
+
+
 @needs_py_spy
 def test_a_stopped_process(train: Train, watching: Any, sink: Any) -> None:
     """SIGSTOP is named; SIGCONT clears the stall within three seconds."""
