@@ -135,7 +135,7 @@ def _finding(finding: Report) -> str:
         f"{escape(str(finding['title']))}</h3>",
         f'<p class="cause"><code>{escape(str(finding["code"]))}</code> {escape(str(finding["cause"]))}'
         + (f" at <code>{escape(str(where))}</code>" if where else "")
-        + f", steps {finding.get('first_step')} to {finding.get('last_step')}</p>",
+        + f"{_steps(finding)}</p>",
         f"<p>{escape(str(finding['advice']))}</p>" if finding.get("advice") else "",
         f"<pre>{escape(str(finding['snippet']))}</pre>" if finding.get("snippet") else "",
         f'<p class="gain">{gain["speedup"]:.2f} times as fast without it. {escape(str(gain["basis"]))}</p>'
@@ -144,6 +144,11 @@ def _finding(finding: Report) -> str:
         _table([(key.replace("_", " "), _evidence(value)) for key, value in finding["evidence"].items()]),
     ]
     return f'<article class="{escape(severity)}">{"".join(parts)}</article>'
+
+
+def _steps(finding: Report) -> str:
+    first, last = finding.get("first_step"), finding.get("last_step")
+    return "" if first is None or last is None else f", steps {first} to {last}"
 
 
 def _evidence(value: Any) -> str | None:

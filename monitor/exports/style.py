@@ -68,7 +68,7 @@ figure{margin:0;break-inside:avoid}
 figcaption{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;color:var(--text)}
 .legend{display:flex;flex-wrap:wrap;gap:.25rem .9rem;color:var(--soft)}
 svg{display:block;width:100%;height:auto}
-svg text{fill:var(--soft);font-size:10px}
+svg text{fill:var(--soft);font-size:11px}
 svg.bar{height:1.6rem}svg.key{display:inline-block;width:1.4em;height:.7em}
 .grid,.axis{stroke:var(--grid);fill:none}
 .line{fill:none;stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from html import escape
 
 #: Size of a chart in its own units; the page scales it.
-WIDTH, HEIGHT = 640, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 10, 10, 26
+WIDTH, HEIGHT = 440, 160
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 8, 24
 #: Lines of one chart that can be told apart by colour and dash.
 MAX_LINES = 6
 
@@ -124,8 +124,8 @@ def _grid(frame: _Frame) -> str:
         out.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
         out.append(f'<text x="{_LEFT - 6}" y="{y + 3.5:.1f}" text-anchor="end">{short(value)}</text>')
     out += [
-        f'<text x="{frame.x(t):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{short(t)} s</text>'
-        for t in ticks(frame.t0, frame.t1, 6)
+        f'<text x="{frame.x(t):.1f}" y="{HEIGHT - 7}" text-anchor="middle">{short(t)} s</text>'
+        for t in ticks(frame.t0, frame.t1)
     ]
     return f'{"".join(out)}<path class="axis" d="M{_LEFT} {bottom}H{right}"/>'
 

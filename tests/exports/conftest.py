@@ -44,7 +44,9 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pipeline.take(training.batch(2500, training.end(0), training.end(1), idle_s=5.0, loss=float("nan")))
     pipeline.close()
     with Store(folder / RUN / FILE_NAME, create=True) as store:
-        store.save_findings([FINDING])
+        store.save_findings(
+            [FINDING, {**FINDING, "cause": "no steps", "first_step": None, "last_step": None}]
+        )
     return folder
 
 

@@ -70,6 +70,7 @@ def test_it_says_what_the_report_says(page: str):
     ):
         assert told in text
     assert "▲ warning" in text
+    assert "None" not in text
 
 
 def test_what_was_not_measured_is_said_to_be_so(page: str):

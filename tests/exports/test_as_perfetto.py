@@ -60,7 +60,7 @@ def test_the_trace_says_what_is_schematic(whole: dict):
 
 def test_findings_are_marked(whole: dict):
     """Where the finding was raised, with what it says."""
-    [mark] = [e for e in whole["traceEvents"] if e["ph"] == "i" and e["args"]["code"] == "data_starvation"]
+    [mark, _] = [e for e in whole["traceEvents"] if e["ph"] == "i" and e["args"]["code"] == "data_starvation"]
     assert (mark["ts"], mark["name"].split(":")[0]) == (1e6, "warning")
 
 
