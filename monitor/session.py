@@ -176,6 +176,13 @@ class Session:
 
             self.loader = watch_loader(loader, probe.feeds, probe.patches)
 
+    def _note_failure(self, kind: type[BaseException], error: BaseException) -> None:
+        """An exception that nobody caught."""
+        if self._probe is not None and self._pid == os.getpid():
+            self._probe.failed(kind, error)
+            code = 130 if issubclass(kind, KeyboardInterrupt) else 1
+            self._finish(code=code, reason=f"{kind.__name__}: {str(error)[:300]}")
+
     def _finish(self, **end: Any) -> None:
         probe, self._probe = self._probe, None
         if probe is None or self._pid != os.getpid():
@@ -233,10 +240,9 @@ def _watch_end(session: Session) -> None:
 
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         try:
-            if session._probe is not None and session._pid == os.getpid():
-                session._probe.failed(kind, error)
-                code = 130 if issubclass(kind, KeyboardInterrupt) else 1
-                session._finish(code=code, reason=f"{kind.__name__}: {str(error)[:300]}")
+            session._note_failure(kind, error)
+        except Exception:  # noqa: BLE001 - a signal's handler raised here (torch's, of a worker's death)
+            session._note_failure(kind, error)
         finally:
             previous(kind, error, trace)
 

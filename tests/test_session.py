@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from monitor.session import Session, _watch_end
+
 LOOP = """
 import hashlib, sys
 import torch
@@ -88,3 +90,25 @@ def test_an_unknown_option_says_which_there_are() -> None:
 
     with pytest.raises(TypeError, match="stall_after_s"):
         monitor.attach(stall_after=3)
+
+
+def test_a_failure_is_noted_though_a_signal_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch raises from a signal's handler when a worker dies, wherever the main thread is: here as well."""
+    said: list[object] = []
+
+    class Probe:
+        def failed(self, kind: type[BaseException], error: BaseException) -> None:
+            said.append(error)
+            if len(said) == 1:
+                raise RuntimeError("DataLoader worker is killed")
+
+        def finish(self, **end: object) -> None:
+            said.append(end["reason"])
+
+    session = Session()
+    session._probe = Probe()  # type: ignore[assignment]
+    monkeypatch.setattr(sys, "excepthook", lambda *_: said.append("previous"))
+    _watch_end(session)
+    error = ConnectionResetError("gone")
+    sys.excepthook(ConnectionResetError, error, None)
+    assert said == [error, error, "ConnectionResetError: gone", "previous"]
