@@ -7,6 +7,7 @@ import { evidence } from "./evidence.js";
 import { count, number, percent } from "./format.js";
 import { hubText, N, t } from "./i18n.js";
 import { icon } from "./icons.js";
+import { rankList } from "./rankswords.js";
 import { curve, drawSparkline, metricOf, sparkline } from "./sparkline.js";
 
 const WORDS = { critical: N("Critical"), warning: N("Warning"), info: N("Info") };
@@ -128,7 +129,7 @@ export class FindingCard {
 function placeOf({ location, ranks, first_step: first, last_step: last }) {
   const parts = [];
   if (location) parts.push(String(location));
-  if (ranks?.length > 0 && (ranks.length > 1 || ranks[0] !== 0)) parts.push(t("rank {ranks}", { ranks: ranks.join(", ") }));
+  if (ranks?.length > 0 && (ranks.length > 1 || ranks[0] !== 0)) parts.push(t("rank {ranks}", { ranks: rankList(ranks) }));
   if (Number.isFinite(first)) parts.push(first === last || !Number.isFinite(last) ? t("step {step}", { step: count(first) }) : t("steps {first}–{last}", { first: count(first), last: count(last) }));
   return parts.join(" · ");
 }

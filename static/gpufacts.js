@@ -14,10 +14,16 @@ export class GpuFacts {
   #askedMs = -Infinity;
   #tries = 0;
   #abort = new AbortController();
+  #onKnown = () => {};
 
   constructor(run, nowMs = () => performance.now()) {
     this.#run = run;
     this.#nowMs = nowMs;
+  }
+
+  /** `onKnown()` when more is known. */
+  connect(onKnown) {
+    this.#onKnown = onKnown;
   }
 
   disconnect() {
@@ -37,6 +43,7 @@ export class GpuFacts {
     try {
       const { body } = await read(runPath(this.#run), { signal: this.#abort.signal });
       this.known = { facts: body.facts ?? {}, meta: body.meta ?? {} };
+      this.#onKnown();
     } catch {
       // The rows stand without names until the next question.
     }

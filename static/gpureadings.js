@@ -83,7 +83,7 @@ function clock({ gpu_sm_clock_mhz: now, gpu_sm_clock_max_mhz: most, gpu_throttle
 
 function of(value, limit, unit) {
   const shown = quantity(value, unit);
-  return limit === null || shown.text === null ? shown : { ...shown, unit: t("{unit} of {limit}", { unit: shown.unit, limit: withUnit(limit, unit) }) };
+  return limit === null || shown.text === null ? shown : { ...shown, unit: t("of {limit}", { limit: withUnit(limit, unit) }) };
 }
 
 function told(parts) {

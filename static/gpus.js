@@ -44,6 +44,7 @@ export class Gpus {
 
   connect() {
     for (const row of this.#rows.values()) this.#scheduler.add(row.element, this.#drawing(row));
+    this.#facts.connect(this.#named);
     this.recolour();
   }
 
@@ -63,7 +64,7 @@ export class Gpus {
     this.#more.hidden = streams.length <= MOST;
     setText(this.#more, t("{more} more GPUs are not shown here.", { more: count(streams.length - MOST) }));
     this.#facts.ensure(streams);
-    this.#name(streams);
+    this.#name();
   }
 
   recolour() {
@@ -73,7 +74,7 @@ export class Gpus {
 
   /** As a Card's: what follows the crosshair. */
   readAt(at) {
-    for (const row of this.#rows.values()) row.readAt(at);
+    for (const { row } of this.#rows.values()) row.readAt(at);
   }
 
   #add(stream) {
@@ -91,8 +92,13 @@ export class Gpus {
     };
   }
 
-  #name(streams) {
-    const hosts = new Set(streams.map((stream) => stream.split("/")[1]));
+  #named = () => {
+    this.#name();
+    for (const { element } of this.#rows.values()) this.#scheduler.ask(element);
+  };
+
+  #name() {
+    const hosts = new Set([...this.#rows.keys()].map((stream) => stream.split("/")[1]));
     const newest = new Map((this.#update.tiles?.gpu ?? []).map((tile) => [`gpu/${tile.gpu}`, tile]));
     let memory = false;
     for (const { stream, row } of this.#rows.values()) {

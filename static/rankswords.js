@@ -3,6 +3,9 @@
 import { duration, percent, withUnit } from "./format.js";
 import { N, t, word } from "./i18n.js";
 
+const LEAST_SHARE = 0.005; // of exchanges, below which "0 %" would be said
+const MOST_SPANS = 6; // of ranks, named one by one
+
 /** Why a rank stands out: its icon, how bad it is, the word for it, and what that means. Worst first. */
 export const ODD = {
   died: { icon: "critical", tone: "critical", word: N("died"), means: N("Ended without a clean end.") },
@@ -25,7 +28,7 @@ export function oddText(rank, nowS) {
 function detail(rank, nowS) {
   if (rank.worst === "died") return endText(rank.ended);
   if (rank.worst === "stopped") return stoppedText(rank, nowS);
-  if (rank.worst === "late" && rank.last_share !== null) return t("last in {share} % of exchanges", { share: percent(rank.last_share) });
+  if (rank.worst === "late" && rank.last_share >= LEAST_SHARE) return t("last in {share} % of exchanges", { share: percent(rank.last_share) });
   if (rank.worst === "slow" && rank.step_ms !== null) return t("{own} of own work a step", { own: withUnit(ownMs(rank), "ms") });
   if (rank.worst === "behind") return t("at step {step}", { step: rank.steps });
   return "";
@@ -57,6 +60,18 @@ export function cellText({ phase, stepMs, commMs }) {
     [t("step"), withUnit(stepMs, "ms")],
     [t("of it waiting"), withUnit(commMs, "ms")],
   ].filter(([, value]) => value !== null);
+}
+
+/** Numbers of ranks as people write them: "0–3, 7", and how many more where there is no end of them. */
+export function rankList(ranks) {
+  const spans = [];
+  for (const rank of [...ranks].sort((a, b) => a - b)) {
+    if (spans.length > 0 && spans.at(-1)[1] === rank - 1) spans.at(-1)[1] = rank;
+    else spans.push([rank, rank]);
+  }
+  const named = spans.slice(0, MOST_SPANS).map(([first, last]) => (first === last ? `${first}` : last === first + 1 ? `${first}, ${last}` : `${first}–${last}`)).join(", ");
+  const more = spans.slice(MOST_SPANS).reduce((total, [first, last]) => total + last - first + 1, 0);
+  return more === 0 ? named : `${named}, ${t("and {more} more", { more })}`;
 }
 
 /** Ranks that stand out, in the hub's order (worst first). */

@@ -102,5 +102,4 @@ export const RANKS = {
   "{steps} steps": "{steps} 步",
   "{step} a step": "每步 {step}",
   "{step} a step, of it waiting {wait}": "每步 {step}，其中等待 {wait}",
-  "{unit} of {limit}": "{unit}，共 {limit}",
 };

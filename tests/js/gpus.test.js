@@ -52,20 +52,20 @@ test("memory is split into what torch holds, all in the unit of the device", () 
   const row = { ...nothing, gpu_memory_used_mb: 61_200, gpu_memory_total_mb: 81_559, cuda_allocated_mb: 40_300, cuda_reserved_mb: 58_100, cuda_split_mb: 900 };
   const { memory } = readings(row);
   assert.equal(memory.text, "61.2");
-  assert.equal(memory.unit, `GB of 81.6${THIN}GB`);
+  assert.equal(memory.unit, `of 81.6${THIN}GB`);
   assert.equal(memory.note, "allocated 40.3 · split 0.900 · reserved 58.1");
 });
 
 test("a small device's memory is told in megabytes", () => {
   const { memory } = readings({ ...nothing, gpu_memory_used_mb: 3_100, gpu_memory_total_mb: 6_144 });
   assert.equal(memory.text, `3${THIN}100`);
-  assert.equal(memory.unit, `MB of 6${THIN}144${THIN}MB`);
+  assert.equal(memory.unit, `of 6${THIN}144${THIN}MB`);
 });
 
 test("power stands against its limit, clocks against their highest, and throttling is bad", () => {
   const row = { ...nothing, gpu_power_w: 312.4, gpu_power_limit_w: 400, gpu_sm_clock_mhz: 1_110, gpu_sm_clock_max_mhz: 1_980, gpu_throttle_bits: 0x40 };
   const { power, clock } = readings(row);
-  assert.equal(`${power.text} ${power.unit}`, `312 W of 400${THIN}W`);
+  assert.equal(`${power.text} ${power.unit}`, `312 of 400${THIN}W`);
   assert.equal(clock.note, "too hot (hardware)");
   assert.equal(clock.bad, true);
   assert.equal(readings({ ...row, gpu_throttle_bits: 0x4 }).clock.bad, false);

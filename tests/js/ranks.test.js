@@ -7,7 +7,7 @@ import { note } from "../../static/ranks.js";
 import { columnsOf } from "../../static/ranksband.js";
 import { RanksFeed } from "../../static/ranksfeed.js";
 import { about } from "../../static/ranksone.js";
-import { cellText, endText, ODD, oddOnes, oddText, ownMs, stateWord } from "../../static/rankswords.js";
+import { cellText, endText, ODD, oddOnes, oddText, ownMs, rankList, stateWord } from "../../static/rankswords.js";
 import { MESSAGES } from "../../static/zh.js";
 
 const THIN = "\u202f";
@@ -34,10 +34,19 @@ test("a rank that stopped says where and since when, as far as it is known", () 
   assert.equal(detail({ phase: null }), "");
 });
 
+test("ranks are listed as people write them, and a thousand of them stay short", () => {
+  assert.equal(rankList([3]), "3");
+  assert.equal(rankList([7, 0, 1, 2, 3, 5, 6]), "0–3, 5–7");
+  assert.equal(rankList([0, 1]), "0, 1");
+  assert.equal(rankList(Array.from({ length: 1024 }, (_, i) => i)), "0–1023");
+  assert.equal(rankList(Array.from({ length: 10 }, (_, i) => 2 * i)), "0, 2, 4, 6, 8, 10, and 4 more");
+});
+
 test("the others say what makes them stand out", () => {
   const detail = (fields) => oddText(rank(fields), 70).detail;
   assert.equal(detail({ worst: "late", last_share: 0.93 }), "last in 93 % of exchanges");
   assert.equal(detail({ worst: "late" }), "");
+  assert.equal(detail({ worst: "late", last_share: 0.001 }), "");
   assert.equal(detail({ worst: "slow" }), `45.8${THIN}ms of own work a step`);
   assert.equal(detail({ worst: "behind" }), "at step 1200");
 });
