@@ -72,8 +72,8 @@ def _head(report: Report) -> list[str]:
         lines[-1] = "  " + lines[-1].lstrip()
     if reduced := report.get("reduced_ranks"):
         lines.append(f"  {reduced:,} ranks are told as averages over about a second, the others step by step")
-    said = [textwrap.shorten(line, WIDTH - 4, placeholder=" …") for line in report.get("notices") or ()]
-    return [*lines, *(f"  ! {line}" for line in said[-NOTICES:])]
+    said = [" ".join(line.split()) for line in report.get("notices") or ()]
+    return [*lines, *(f"  ! {line}" for line in said[-NOTICES:])]  # whole: it may end in a file's path
 
 
 def _numbers(report: Report) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -134,3 +136,25 @@ def test_where_a_process_waits(child: subprocess.Popen[str]) -> None:
     waiting = proc.waiting_in(child.pid)
     assert set(waiting) <= {"wchan", "syscall"}
     assert all(isinstance(value, str) and value for value in waiting.values())
+
+
+def test_how_a_process_stands_with_signals() -> None:
+    """Handled and pending ones by number; None for one that is gone."""
+    code = "import signal, time; signal.signal(40, lambda *_: None); print(1, flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = proc.signals(process.pid)
+        process.send_signal(signal.SIGSTOP)
+        limit = time.monotonic() + 10
+        while (stopped := proc.signals(process.pid)) and stopped.state != "T" and time.monotonic() < limit:
+            time.sleep(0.01)
+        process.send_signal(40)
+        pending = proc.signals(process.pid)
+        process.kill()
+    assert found is not None
+    assert 40 in found.caught
+    assert (found.pending, found.tracer) == (frozenset(), 0)
+    assert pending is not None
+    assert 40 in pending.pending
+    assert proc.signals(2**22 + 1) is None
