@@ -14,6 +14,7 @@ never made into a path. A run that is not over cannot be deleted: 409.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -21,6 +22,7 @@ from werkzeug.exceptions import BadRequest, Conflict, ServiceUnavailable, Unsupp
 
 from monitor import report, runs
 from monitor.runs import baselines, marks, trash
+from monitor.store.database import LOCKED
 
 from .api import reply
 from .encode import loads
@@ -52,7 +54,7 @@ def blueprint(source: Source) -> Blueprint:
     def delete(run: str) -> Response:
         _body()
         folder = source.folder(run)
-        if runs.summary(folder)["status"] not in {*report.OVER, "unreadable"}:
+        if _goes_on(source, folder):
             raise Conflict(f"{folder.name} is not over; end it first")
         source.forget(folder.name)
         trash.empty(folder.parent)
@@ -73,6 +75,18 @@ def blueprint(source: Source) -> Blueprint:
         return reply({"error": f"it cannot be written: {error.strerror}"}, ServiceUnavailable.code)
 
     return routes
+
+
+def _goes_on(source: Source, folder: Path) -> bool:
+    """Whether somebody still writes a run. Of one whose store cannot be read now, memory may know."""
+    summary = runs.summary(folder)
+    if summary["status"] != "unreadable":
+        return summary["status"] not in report.OVER
+    try:
+        state = source.snapshot(folder.name)
+    except Exception as error:  # noqa: BLE001  a damaged store; it must be possible to be rid of it
+        return LOCKED in str(error)
+    return state is not None and state["status"] not in report.OVER
 
 
 def _body() -> dict[str, Any]:

@@ -52,8 +52,11 @@ def blueprint(access: Access, refusals: Refusals, version: str) -> Blueprint:
 
     @routes.get("/")
     def index() -> Any:
-        if query_token(request.environ) is None:
+        given = query_token(request.environ)
+        if given is None:
             return _page(version)
+        if not access.tokens.opens_view(given):  # let in by a pass, say, which a cookie would outlast
+            return redirect(_without_token(), 303)
         answer = _page(version) if _comes_from_elsewhere() else redirect(_without_token(), 303)
         return _with_cookie(answer, access)
 

@@ -81,7 +81,10 @@ def _status(found: Report) -> str:
 def _when(unix_s: Any) -> str | None:
     if not isinstance(unix_s, int | float):
         return None
-    return datetime.fromtimestamp(unix_s, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    try:
+        return datetime.fromtimestamp(unix_s, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):  # a damaged store, or a clock, told a time that is none
+        return None
 
 
 def _number(value: Any, unit: str = "") -> str | None:

@@ -7,6 +7,7 @@ within a step, not when: the order inside a step is the usual one, and the trace
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -93,6 +94,8 @@ def _slices(store: Store, choice: Choice, rank: int) -> Iterator[bytes]:
         lines = []
         columns = [block[name].tolist() for name in ("row", "t_s", *keys)]
         for step, end_s, *spent_ms in zip(*columns, strict=True):
+            if not math.isfinite(end_s):  # a damaged store
+                continue
             end_us = end_s * 1e6
             lines += _step(rank, step, before_us, end_us, spent_ms)
             before_us = end_us
@@ -101,7 +104,7 @@ def _slices(store: Store, choice: Choice, rank: int) -> Iterator[bytes]:
 
 def _step(rank: int, step: int, before_us: float, end_us: float, spent_ms: list[float]) -> list[str]:
     """One step's slice and those of its phases. Phases are float32: their sum is held within the step."""
-    spent_us = [1e3 * spent if spent > 0 else 0.0 for spent in spent_ms]
+    spent_us = [1e3 * spent if 0 < spent < math.inf else 0.0 for spent in spent_ms]
     at = max(end_us - sum(spent_us), before_us)
     lines = [_slice(rank, f"step {step}", at, end_us - at, step, "")]
     for phase, us in zip(PHASES, spent_us, strict=True):

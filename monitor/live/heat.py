@@ -170,7 +170,7 @@ class Heat:
         finer = recent.width_s < whole.width_s and begin_s >= recent.first * recent.width_s
         layer = recent if finer else whole
         first = max(int(begin_s / layer.width_s), layer.first)
-        stop = max(min(int(end_s / layer.width_s), layer.newest) + 1, first)
+        stop = max(int(min(layer.newest, end_s / layer.width_s)) + 1, first)
         fold = max(-(-(stop - first) // columns), 1)
         held = layer.cut(first, stop)[: len(self._rows)].astype(np.float64)
         starts = np.arange(0, stop - first, fold)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,11 @@ _REMEMBERED = 1_024
 #: Points of a run's sparkline.
 SPARK_POINTS = 32
 LATEST = "latest"
+#: Seconds after which a store that could not be read is tried again though its files are the same: what
+#: kept it shut (a lock, no more files to be opened) may have gone.
+AGAIN_S = 30.0
+
+Hosts = dict[str, dict[str, float]]
 
 
 class NoSuchRunError(LookupError):
@@ -81,7 +87,13 @@ def summaries(run_dir: Path) -> list[dict[str, Any]]:
     found = [_summary(folder) for folder in folders(run_dir)]
     for run in found:
         run["baseline"] = chosen.get(run["project"]) == run["run"]
-    return sorted(found, key=lambda run: (run["started_unix_s"] or 0.0, run["run"]), reverse=True)
+    return sorted(found, key=lambda run: (_began(run), run["run"]), reverse=True)
+
+
+def _began(run: dict[str, Any]) -> float:
+    """When a run began, to sort by; 0 where its store holds no such time."""
+    began = run["started_unix_s"]
+    return min(began, 1e300) if isinstance(began, int | float) and began == began else 0.0
 
 
 def summary(folder: Path) -> dict[str, Any]:
@@ -90,7 +102,7 @@ def summary(folder: Path) -> dict[str, Any]:
 
 
 def _summary(folder: Path) -> dict[str, Any]:
-    summary, meta, hosts = _read(folder, stamp(folder))
+    summary, meta, hosts = _told(folder, stamp(folder), int(time.monotonic() / AGAIN_S))
     told = {**summary, **_marks(folder, _stamp(folder / marks.FILE_NAME))}
     if summary["status"] in report.OVER or meta is None:
         return told
@@ -105,17 +117,26 @@ def _marks(folder: Path, stamp: tuple[int, int]) -> dict[str, Any]:
 
 
 @lru_cache(_REMEMBERED)
-def _read(folder: Path, *_: Any) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any]]:
-    """Summary, meta and hosts, as long as the files are the same."""
+def _told(folder: Path, stamp: Any, _moment: int) -> tuple[dict[str, Any], dict[str, Any] | None, Hosts]:
+    """Summary, meta and hosts. A store that cannot be read is asked again in the next moment."""
     try:
-        with Store(folder / FILE_NAME) as store:
-            meta, hosts = store.meta(), store.hosts()
-            standing = [f for f in store.findings() if f.get("cleared_at_s") is None]
-            told = {**brief(store), "finding": _gravest(standing), "spark": _spark(store)}
-            summary = {**_described(folder, meta), **told}
+        return _read(folder, stamp)
     except StoreError as error:
-        return {**_described(folder, {"status": "unreadable"}), "error": str(error)}, None, {}
-    return summary, meta, hosts
+        why = str(error)
+    except Exception as error:  # noqa: BLE001  what a damaged store holds knows no bounds; others are fine
+        why = f"{folder / FILE_NAME}: damaged ({type(error).__name__}: {str(error)[:200]})"
+    return {**_described(folder, {"status": "unreadable"}), "error": why}, None, {}
+
+
+@lru_cache(_REMEMBERED)
+def _read(folder: Path, _stamp: Any) -> tuple[dict[str, Any], dict[str, Any], Hosts]:
+    """The same, as long as the files are. Raises StoreError, and whatever a damaged store makes it."""
+    with Store(folder / FILE_NAME) as store:
+        meta, hosts = store.meta(), store.hosts()
+        standing = [f for f in store.findings() if f.get("cleared_at_s") is None]
+        told = {**brief(store), "finding": _gravest(standing), "spark": _spark(store)}
+    report.lost(meta, hosts)  # asked again whenever the run is listed: what it cannot read is told here
+    return {**_described(folder, meta), **told}, meta, hosts
 
 
 def _described(folder: Path, meta: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ FILE_NAME = "marks.json"
 TAGS, TAG_CHARS, NOTE_CHARS = 12, 40, 2_000
 #: A file longer than this is none of ours.
 _MOST_BYTES = 64 * 1024
+
+_changing = threading.Lock()
 
 NOTHING: Mapping[str, Any] = {"tags": [], "note": "", "archived": False}
 
@@ -40,8 +43,10 @@ def mark(folder: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
         MarkError: a change is none.
         OSError: the file cannot be written.
     """
-    found = {**marks(folder), **checked(changes)}
-    write(folder / FILE_NAME, found)
+    proper = checked(changes)
+    with _changing:  # two changes at a time would each forget the other
+        found = {**marks(folder), **proper}
+        write(folder / FILE_NAME, found)
     return found
 
 
@@ -63,7 +68,7 @@ def checked(changes: Any) -> dict[str, Any]:
 
 def write(path: Path, value: Any) -> None:
     """Replace a JSON file by one that nobody else may read. Whoever reads it sees the old or the new one."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         descriptor = os.open(
             part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600

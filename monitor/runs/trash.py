@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ FOLDER = ".trash"
 #: Seconds that a deleted run can be brought back.
 GRACE_S = 3600.0
 #: Files that we put into a run's folder. One that holds anything else is not deleted.
-_OURS = re.compile(rf"{re.escape(STORE)}(-wal|-shm|-journal)?|{re.escape(MARKS)}")
-_DELETED = re.compile(r"(\d{1,12})-(.+)", re.DOTALL)
+#: A `.part` is what a hub leaves that was killed while it wrote.
+_OURS = re.compile(rf"{re.escape(STORE)}(-wal|-shm|-journal)?|{re.escape(MARKS)}(\.[\d-]{{1,64}}\.part)?")
+#: Ten digits: seconds since 1970, as `delete` writes them. A folder "2024-11 thesis" is somebody's.
+_DELETED = re.compile(r"(\d{10,12})-(.+)", re.DOTALL)
 
 
 class KeptError(Exception):
@@ -38,6 +40,8 @@ def delete(folder: Path, now_unix_s: float | None = None) -> None:
         raise KeptError(f"{folder.name} holds a file that is not torchvitals': {foreign[0]!r}")
     now = time.time() if now_unix_s is None else now_unix_s
     bin_ = folder.parent / FOLDER
+    if bin_.is_symlink():
+        raise KeptError(f"{FOLDER} is a link; what is deleted must stay in this folder")
     try:
         bin_.mkdir(mode=0o700, exist_ok=True)
         folder.rename(bin_ / f"{now:.0f}-{folder.name}")
@@ -74,12 +78,23 @@ def empty(run_dir: Path, now_unix_s: float | None = None) -> None:
     now = time.time() if now_unix_s is None else now_unix_s
     for at, _, path in _deleted(run_dir):
         if now - at > GRACE_S and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
+            _remove(path)
+
+
+def _remove(folder: Path) -> None:
+    """What we put there, and the folder if that was all. What somebody else put there stays."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if _OURS.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+        folder.rmdir()
 
 
 def _deleted(run_dir: Path) -> list[tuple[float, str, Path]]:
     """(when, which, where), oldest first."""
     try:
+        if (run_dir / FOLDER).is_symlink():  # nothing outside this folder is ever removed
+            return []
         with os.scandir(run_dir / FOLDER) as entries:
             names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:

@@ -20,6 +20,7 @@ FORMAT = 1
 BUSY_S = 10.0
 
 FULL = "the disk is full"
+LOCKED = "another process keeps it locked"
 
 #: File system types on which WAL does not work, since it needs memory shared between processes.
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -97,8 +98,8 @@ class Database:
     def _check(self, create: bool) -> None:
         try:
             ours = self._identity()
-        except sqlite3.OperationalError:
-            if create or os.path.exists(f"{self.path}-wal"):
+        except sqlite3.OperationalError as error:
+            if create or _in_words(error) == LOCKED or os.path.exists(f"{self.path}-wal"):
                 raise
             # a WAL file in a folder that we may not write to: nobody writes it, so it stands still
             self.sql.close()
@@ -170,7 +171,7 @@ class Database:
     def _plainly(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, DamagedError, OSError, OverflowError) as error:
+        except (sqlite3.Error, DamagedError, OSError, OverflowError, UnicodeError) as error:
             words = _in_words(error)
             kind = DiskFullError if words == FULL else StoreError
             raise kind(f"{self.path}: {words}") from error
@@ -201,7 +202,7 @@ def _in_words(error: Exception) -> str:
     if "full" in text:
         return FULL
     if "locked" in text:
-        return "another process keeps it locked"
+        return LOCKED
     if "not a database" in text:
         return "not a torchvitals run store"
     return f"damaged or unreadable ({text})"

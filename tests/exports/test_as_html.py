@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from batches import RUN
+from kept import keep
 
 from monitor.exports.as_html import write
 from monitor.exports.choice import Choice
@@ -101,3 +102,12 @@ def test_it_looks_right_in_both_themes_and_on_paper(page: str, tmp_path: Path, c
         assert tab.evaluate("getComputedStyle(document.querySelector('.line')).stroke") == "rgb(0, 114, 178)"
     finally:
         context.close()
+
+
+@pytest.mark.parametrize("began", [1e300, -1e300, float("nan"), 10**400, "yesterday"])
+def test_a_beginning_that_is_none(tmp_path: Path, began: Any):
+    """Of a damaged store, or of a clock that was: not known, and the rest of the page is there."""
+    folder = keep(tmp_path, "odd", meta={"started_unix_s": began})
+    with Store(folder / "store.sqlite") as store:
+        seen = Tags(b"".join(write(store, Choice())).decode())
+    assert "Started–" in seen.text

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 from batches import RUN, Training
+from kept import keep
 
 from monitor.exports import as_perfetto
 from monitor.exports.as_perfetto import write
@@ -93,3 +96,18 @@ def test_a_step_never_begins_before_the_last_one_ended(tmp_path):
         outer, *inner = [e for e in events if e["args"]["step"] == step]
         assert all(e["ts"] + e["dur"] <= outer["ts"] + outer["dur"] + 0.01 for e in inner)
         assert outer["ts"] >= 10_100 * step - 0.01
+
+
+def test_what_is_no_number_is_left_out(tmp_path: Path):
+    """Of a damaged store: an endless phase counts as not measured, a step without a time is no step."""
+    odd = np.array([50.0, 50.0, 50.0, np.inf])
+    folder = keep(tmp_path, "odd", odd, data_ms=np.array([1.0, np.inf, -np.inf, 1.0]))
+    with Store(folder / "store.sqlite") as store:
+        text = b"".join(write(store, WHOLE)).decode()
+
+    def no_constant(name: str) -> None:
+        raise ValueError(name)
+
+    found = json.loads(text, parse_constant=no_constant)
+    assert slices(found, 0, 2)
+    assert not slices(found, 0, 3)

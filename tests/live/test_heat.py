@@ -100,3 +100,9 @@ def test_a_time_beyond_all_reason_moves_nothing() -> None:
     """One mad clock does not make the whole run one column."""
     heat = fed([0.1, 1e300], forward=1.0)
     assert heat.picture(0.0, 1.0, 10).steps.sum() == 1
+
+
+@pytest.mark.parametrize("end_s", [float("inf"), 1e300, 1e12])
+def test_an_end_beyond_all_time(end_s: float) -> None:
+    """A damaged store's last time may be any: what was measured is shown."""
+    assert fed([0.1, 0.2], forward=60.0).picture(0.0, end_s, 10).steps.sum() == 2

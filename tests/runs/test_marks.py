@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +85,28 @@ def test_any_change(changes: dict[str, Any]) -> None:
     """Either it is a mark that can be written, or it is refused."""
     with contextlib.suppress(MarkError):
         json.dumps(checked(changes), ensure_ascii=False).encode()
+
+
+def test_many_at_once(tmp_path: Path) -> None:
+    """Changes of several browsers at a time are all kept, and none fails."""
+    changes = ({"tags": ["t"]}, {"note": "n" * 2000}, {"archived": True}) * 40
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda change: mark(tmp_path, change), changes))
+    assert marks(tmp_path) == {"tags": ["t"], "note": "n" * 2000, "archived": True}
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """The old marks stay, whole, and no piece of the new ones does. A process of its own has the limit."""
+    mark(tmp_path, {"note": "old"})
+    code = (
+        "import resource, signal, sys, pathlib\n"
+        "from monitor.runs.marks import mark\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try: mark(pathlib.Path(sys.argv[1]), {'note': 'x' * 2000})\n"
+        "except OSError: sys.exit(7)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 7
+    assert marks(tmp_path)["note"] == "old"
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from monitor.pipeline import Pipeline
 from monitor.runs import NoSuchRunError, folders, resolve, summaries
 from monitor.runs.baselines import set_baseline
 from monitor.runs.marks import mark
+from monitor.store import Store
 
 
 def record(folder: Path, run: str, name: str, started: float, *, killed: bool = False) -> None:
@@ -137,3 +139,45 @@ def test_lost_run(tmp_path: Path) -> None:
     (run,) = summaries(tmp_path)
     assert run["status"] == "killed"
     assert run["exit"]["reason"].startswith("lost: silent for")
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("meta", "value = '\"long ago\"' WHERE name = 'started_unix_s'"),
+        ("meta", "value = 'NaN' WHERE name = 'started_unix_s'"),
+        ("meta", f"value = '{'9' * 400}' WHERE name = 'started_unix_s'"),
+        ("meta", "value = '[1, 2]' WHERE name = 'processes'"),
+        ("finding", "data = '[]'"),
+        ("finding", "data = '{}'"),
+        ("host", "received_unix_s = 'x'"),
+        ("stream", "t_last = 'x'"),
+    ],
+)
+def test_no_damaged_run_hides_the_others(kept: Path, table: str, change: str) -> None:
+    """Whatever its store holds, the list has all runs in it."""
+    finding = {"code": "stall", "cause": "x", "raised_at_s": 1.0, "severity": "critical"}
+    damaged = kept / "20261130-020000-digits-bbbb" / "store.sqlite"
+    with Store(damaged, create=True) as store:
+        store.save_findings([finding])
+        store.set_meta(status="running", processes={})
+    connection = sqlite3.connect(damaged)
+    assert connection.execute(f"UPDATE {table} SET {change}").rowcount
+    connection.commit()
+    connection.close()
+    listed = {run["run"][-4:]: run["status"] for run in summaries(kept)}
+    assert listed.keys() == {"aaaa", "bbbb", "cccc"}
+    assert (listed["aaaa"], listed["cccc"]) == ("finished", "finished")
+
+
+def test_what_kept_a_store_shut_may_go(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock (a machine without files to open, …) is no damage: it is asked again though no file changed."""
+    monkeypatch.setattr("monitor.store.database.BUSY_S", 0.01)
+    monkeypatch.setattr(runs, "AGAIN_S", 1e-6)
+    file = kept / "20261130-010000-digits-aaaa" / "store.sqlite"
+    lock = sqlite3.connect(file)
+    lock.execute("PRAGMA locking_mode = EXCLUSIVE")
+    lock.execute("BEGIN EXCLUSIVE")
+    assert summaries(kept)[-1]["status"] == "unreadable"
+    lock.close()
+    assert summaries(kept)[-1]["status"] == "finished"

@@ -107,3 +107,37 @@ def test_no_trash(tmp_path: Path) -> None:
     """A folder where nothing was ever deleted."""
     empty(tmp_path)
     assert deleted(tmp_path / "nowhere") == []
+
+
+def test_a_trash_that_leads_elsewhere(run: Path, tmp_path: Path) -> None:
+    """Where somebody made `.trash` a link, nothing is moved there, listed from there, or removed there."""
+    elsewhere = tmp_path / "home"
+    old = keep(elsewhere, f"{NOW:.0f}-thesis")
+    (tmp_path / FOLDER).symlink_to(elsewhere)
+    empty(tmp_path, NOW + 10 * GRACE_S)
+    assert deleted(tmp_path) == []
+    with pytest.raises(KeptError, match="link"):
+        delete(run, NOW)
+    with pytest.raises(KeptError):
+        restore(tmp_path, "thesis")
+    assert old.is_dir()
+    assert run.is_dir()
+
+
+def test_only_our_files_are_ever_removed(run: Path) -> None:
+    """Neither somebody's folder of a similar name, nor a file that somebody saved into a deleted run."""
+    delete(run, NOW)
+    bin_ = run.parent / FOLDER
+    (bin_ / "2024-thesis").mkdir()
+    (bin_ / f"{NOW:.0f}-{RUN}" / "model.pt").write_text("weeks of work")
+    empty(run.parent, NOW + 10 * GRACE_S)
+    assert sorted(path.name for path in bin_.rglob("*")) == sorted(
+        ["2024-thesis", f"{NOW:.0f}-{RUN}", "model.pt"]
+    )
+
+
+def test_what_a_killed_hub_left_keeps_no_run(run: Path) -> None:
+    """Half a file of marks is ours, too."""
+    (run / "marks.json.4711-140737.part").write_text("{")
+    delete(run, NOW)
+    assert folders(run.parent) == []

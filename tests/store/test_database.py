@@ -249,3 +249,16 @@ def test_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             fill(store)
             assert store._db.sql.execute("PRAGMA journal_mode").fetchone() == (mode,)
             assert other.streams() == {"rank/0": 3108}
+
+
+def test_a_schema_of_bytes_that_are_no_text(tmp_path: Path) -> None:
+    """SQLite quotes a damaged schema in its message, which then is no text either: still a StoreError."""
+    path = tmp_path / "store.sqlite"
+    Store(path, create=True).close()
+    whole = path.read_bytes()
+    whole = whole.replace(b"tablestreamstream", b"table\xff\xffreamstream").replace(
+        b"CREATE TABLE stream", b"XREATE TABLE stream"
+    )
+    path.write_bytes(whole)
+    with pytest.raises(StoreError):
+        Store(path)

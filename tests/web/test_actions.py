@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,33 @@ def test_the_cookie_opens_the_same(hub: Hub, over: str, tmp_path: Path) -> None:
             f"{hub.url}/api/runs/over/marks", json={"note": "x"}, headers={"Origin": hub.url}, timeout=10
         )
     assert answer.status_code == 200
+
+
+def test_a_live_run_that_cannot_be_read_now_is_not_deleted(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """409: the hub itself knows better than a store that is shut for a moment."""
+    unreadable = {"status": "unreadable", "run": "run-1"}
+    monkeypatch.setattr("monitor.runs.summary", lambda _folder: unreadable)
+    assert post(hub, "/api/runs/run-1/delete").status_code == 409
+    assert (hub.pipeline.run_dir / "run-1").is_dir()
+
+
+def test_a_run_that_another_process_locks_is_not_deleted(
+    hub: Hub, over: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """409: whoever locks it uses it."""
+    monkeypatch.setattr("monitor.store.database.BUSY_S", 0.01)
+    lock = sqlite3.connect(hub.pipeline.run_dir / over / "store.sqlite")
+    lock.execute("PRAGMA locking_mode = EXCLUSIVE")
+    lock.execute("BEGIN EXCLUSIVE")
+    try:
+        assert post(hub, "/api/runs/over/delete").status_code == 409
+    finally:
+        lock.close()
+
+
+def test_a_damaged_run_can_be_deleted(hub: Hub, over: str) -> None:
+    """And brought back: it is no better for it."""
+    (hub.pipeline.run_dir / over / "store.sqlite").write_bytes(b"no database" * 1000)
+    assert listed(hub)[over]["status"] == "unreadable"
+    assert post(hub, "/api/runs/over/delete").status_code == 200
+    assert post(hub, "/api/runs/over/restore").status_code == 200

@@ -57,6 +57,7 @@ def test_a_page_can_ask_whether_it_reaches_us(hub: Hub):
         VIEWER,
         "",
     ],
+    ids=["made up", "old ticket", "old pass", "pass of agents", "ticket of agents", "token", "none"],
 )
 def test_what_ended_or_is_none_opens_nothing(hub: Hub, prefix: str, given: str):
     """A person is told to run the cell again; nothing is told about the hub."""
@@ -115,3 +116,11 @@ def test_behind_a_proxy_with_a_prefix_it_holds_too(start_hub: Callable[..., Hub]
     hub = start_hub(proxy=True)
     headers = {"X-Forwarded-Prefix": "/tv", "X-Forwarded-Host": "team.example", "X-Forwarded-Proto": "https"}
     assert hub.get(entered(hub) + "api/runs", token=None, headers=headers).status_code == 200
+
+
+def test_a_pass_becomes_no_cookie(hub: Hub):
+    """A cookie would be good for as long as the viewer's token is; a pass ends by itself."""
+    for token in ("x", INGEST, ""):
+        answer = hub.get(f"{entered(hub)}?token={token}", token=None)
+        assert "Set-Cookie" not in answer.headers
+    assert "Set-Cookie" in hub.get(f"{entered(hub)}?token={VIEWER}", token=None).headers
