@@ -12,7 +12,8 @@ pytestmark = pytest.mark.browser
 
 #: Visible texts with Latin words and no Chinese in them, outside of names and code.
 LATIN = """() => {
-  const names = 'code, pre, h1, .run-id, .brand, .location, kbd, option, .sentence, tbody a, dt, .tree, [lang=en]';
+  const names = 'code, pre, h1, .run-id, .brand, .location, kbd, option, .sentence, tbody a, dt, .tree, ' +
+    '[lang=en]';
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const found = [];
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
