@@ -29,7 +29,7 @@ async function table({ run, range, snapshot, update }, stream, signal) {
   const query = { stream, keys: keys.join(","), from, to, points: MOST_ROWS };
   const { body } = await read(`${runPath(run)}/series`, { signal, query });
   const shown = keys.filter((key) => body.series[key]?.mean.some((value) => value !== null));
-  const heads = [t("Time"), t("Rows"), ...shown].map((text) => h("th", { scope: "col" }, text));
+  const heads = [t("Time"), t("Rows"), ...shown.map((key) => h("code", {}, key))].map((head) => h("th", { scope: "col" }, head));
   const step = to - from < 60 ? 0.1 : 1;
   const row = (at, i) => h("tr", {}, h("th", { scope: "row" }, timeText(at, step)), cell(count(body.rows?.[i] ?? 1)),
     ...shown.map((key) => cell(number(finite(body.series[key].mean[i])))));

@@ -1,6 +1,5 @@
 /** Wiring: address → view, keys → actions, theme. */
 
-import { CompareView } from "./compare.js";
 import { h } from "./dom.js";
 import { Help } from "./help.js";
 import { chooseLanguage, onLanguage, otherLanguage, startLanguage, t } from "./i18n.js";
@@ -54,7 +53,7 @@ class Page {
 
   async #choose({ view, run, ...asked }) {
     if (view === "run") return new RunView(run, this.#theme);
-    if (view === "compare") return new CompareView(asked, this.#theme);
+    if (view === "compare") return new (await import("./compare.js")).CompareView(asked, this.#theme);
     if (view === "runs") return new RunList();
     const newest = await readRuns().then((runs) => runs[0], () => undefined);
     return newest !== undefined && isLive(newest.status) ? new RunView(newest.run, this.#theme) : new RunList();

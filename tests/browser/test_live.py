@@ -80,7 +80,7 @@ def test_hub_gone_and_back(hub: PlayedHub, open_page, tmp_path: Path, complaints
         asked = requests_for(page, "/series")
         run.play(5)
         page.wait_for_selector(CONNECTED)
-        expect(page.locator(".banner")).to_have_count(0)
+        expect(page.locator(".banner-lines .banner")).to_have_count(0)
         shows_step(page, run.steps)
         assert any("stream=run" in url for url in asked)
     finally:
@@ -95,7 +95,7 @@ def test_lost_agent(hub: PlayedHub, open_page) -> None:
     live = hub.pipeline._runs[run.run]
     live.data_unix_s -= 60
     page = open_page(f"#/run/{run.run}")
-    expect(page.locator(".banner")).to_contain_text("agent is gone")
+    expect(page.locator(".banner-lines .banner")).to_contain_text("agent is gone")
 
 
 def test_agent_as_a_thread(hub: PlayedHub, open_page) -> None:
@@ -104,7 +104,7 @@ def test_agent_as_a_thread(hub: PlayedHub, open_page) -> None:
     run.send(events=[{"kind": "run", "thread": True}])
     run.play(2)
     page = open_page()
-    expect(page.locator(".banner.info")).to_contain_text("thread of the training process")
+    expect(page.locator(".banner-lines .banner.info")).to_contain_text("thread of the training process")
 
 
 def test_diverged_loss_is_named(page: Page, training: PlayedRun) -> None:
