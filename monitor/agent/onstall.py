@@ -2,7 +2,9 @@
 
 Off unless asked for. Nothing is done before the stall has lasted for the grace time beyond being told,
 in one phase and at one line: a rank that moves, however slowly, is left alone, and so is one that a
-person holds (a debugger, SIGSTOP).
+person holds (a debugger, SIGSTOP). One line may do a lot of work (a checkpoint, an eigendecomposition):
+before an end comes, a rank that computes or moves data gets many times the grace, and so does one that
+waits for such a rank of this host.
 """
 
 from __future__ import annotations
@@ -22,6 +24,11 @@ from monitor.agent.stalls import Lasting, Stalls
 DUMP, ABORT = "dump", "abort"
 #: Causes of which somebody else knows more than we do.
 SPARED = frozenset({"stopped", "debugger", "worker_stopped"})
+#: A rank at work is ended only after so many times the grace: what turns round and round is stuck, too.
+AT_WORK = 10.0
+#: What counts as work: a main thread that has a fifth of a CPU (they may be crowded); a megabyte a second
+#: from or to files (a logger's share is far below it, a slow network file system's above).
+WORK_CPU, WORK_BYTES = 0.2, 1e6
 #: A rank that has not gone so many seconds after SIGABRT gets SIGKILL.
 KILL_S = 5.0
 
@@ -33,10 +40,29 @@ class _Case:
     """One rank's stall, since it was last seen to move."""
 
     lasting: Lasting
-    began_ns: int
+    tape: Followed
+    began_ns: int = 0
+    done_before: tuple[float, int] = (0.0, 0)
+    factor: float = 1.0
     done: bool = False
     aborted_s: float | None = None
     why: str = ""
+
+    def begin(self) -> None:
+        """Count its time from now on."""
+        self.began_ns, self.done_before = time.perf_counter_ns(), _work(self.tape.pid)
+        self.factor = 1.0
+
+    def computes(self) -> bool:
+        """Whether its main thread had its share of a CPU since it began."""
+        return _work(self.tape.pid)[0] - self.done_before[0] >= WORK_CPU * self._lasted_s()
+
+    def moves(self) -> bool:
+        """Whether it read or wrote files since it began."""
+        return _work(self.tape.pid)[1] - self.done_before[1] >= WORK_BYTES * self._lasted_s()
+
+    def _lasted_s(self) -> float:
+        return max((time.perf_counter_ns() - self.began_ns) / 1e9, 1e-3)
 
 
 class OnStall:
@@ -53,6 +79,7 @@ class OnStall:
         self._grace_s = grace_s
         self._folder = folder
         self._cases: dict[str, _Case] = {}
+        self._going: set[str] = set()
 
     def look(self, tape: Followed, stalls: Stalls) -> list[Event]:
         """Do what is due for one rank; events of what was done, without time."""
@@ -62,20 +89,24 @@ class OnStall:
         if case is not None and case.aborted_s is not None:
             self._kill(tape, case)
             return []
+        self._going.discard(str(tape.path))
         if lasting is None:
             self._cases.pop(str(tape.path), None)
+            if tape.live is not None and not tape.live.closed:
+                self._going.add(str(tape.path))
             return []
-        now_ns = time.perf_counter_ns()
         if case is None or case.lasting != lasting:
-            case = self._cases[str(tape.path)] = _Case(lasting, now_ns)
-        waited_s = (now_ns - max(case.began_ns, stalls.excused_ns)) / 1e9
-        if case.done or waited_s < self._grace_s:
+            case = self._cases[str(tape.path)] = _Case(lasting, tape)
+            case.begin()
+        waited_s = (time.perf_counter_ns() - max(case.began_ns, stalls.excused_ns)) / 1e9
+        if case.done or waited_s < self._grace_s * case.factor:
             return []
         return self._act(tape, stalls, case)
 
     def ended(self, tape: Followed, how: exits.Exit, children: Iterable[tuple[int, int]]) -> exits.Exit:
         """How a rank ended, with our part in it. Loader workers that outlive a rank ended here go too."""
         case = self._cases.pop(str(tape.path), None)
+        self._going.discard(str(tape.path))
         if case is None or case.aborted_s is None or how.signal not in (signal.SIGABRT, signal.SIGKILL):
             return how
         for pid, start_ticks in children:
@@ -89,7 +120,10 @@ class OnStall:
         seen = stalls.look(tape)
         after = stalls.lasting(tape)
         if seen is None or after != case.lasting or seen["cause_code"] in SPARED:
-            case.began_ns = time.perf_counter_ns()
+            case.begin()
+            return []
+        if self._action == ABORT and case.factor < AT_WORK and self._at_work(case, seen["cause_code"]):
+            case.factor = AT_WORK
             return []
         case.done = True
         file, said = self._dump(tape, seen)
@@ -110,6 +144,15 @@ class OnStall:
         }
         return [event, {"kind": "warn", "rank": tape.rank, "text": text}]
 
+    def _at_work(self, case: _Case, code: str) -> bool:
+        """Whether it may be slow rather than stuck. A wait for other ranks spins: there, those are asked."""
+        if code == "collective":
+            others = [other for other in self._cases.values() if other is not case]
+            return bool(self._going) or any(other.moves() for other in others)
+        # what waits for a GPU spins as well, and with several ranks that may be for one that never comes
+        spins = case.tape.world_size > 1 and proc.holds_gpu(case.tape.pid)
+        return case.moves() or (code == "busy" and not spins and case.computes())
+
     def _dump(self, tape: Followed, seen: Mapping[str, Any]) -> tuple[str | None, str]:
         path = self._folder / f"stall-rank-{tape.rank}-step-{seen['step']}.txt"
         try:
@@ -123,6 +166,12 @@ class OnStall:
         assert case.aborted_s is not None
         if time.monotonic() - case.aborted_s > KILL_S:
             send(tape.pid, tape.start_ticks, signal.SIGKILL)
+
+
+def _work(pid: int) -> tuple[float, int]:
+    """CPU seconds of the main thread, and bytes from and to files, through the page cache or past it."""
+    found, moved = proc.stat(pid, thread=pid), proc.file_bytes(pid)
+    return (found.cpu_s if found else 0.0), moved
 
 
 def send(pid: int, start_ticks: int, number: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 
@@ -183,6 +184,26 @@ def pss_bytes(pid: int) -> int | None:
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) * 1024
     return None
+
+
+def file_bytes(pid: int) -> int:
+    """Bytes that a process has read and written, by system calls or (where that is more) from and to disks
+    alone, as a mapped file is; 0 where this user may not know.
+    """
+    lines = (read(f"/proc/{pid}/io") or b"").decode().splitlines()
+    told = {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+    calls = told.get("rchar", 0) + told.get("wchar", 0)
+    return max(calls, told.get("read_bytes", 0) + told.get("write_bytes", 0))
+
+
+def holds_gpu(pid: int) -> bool:
+    """Whether a process has a GPU's device open (NVIDIA's, or AMD's compute interface)."""
+    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+        for fd in entries:
+            with contextlib.suppress(OSError):
+                if os.readlink(fd.path).startswith(("/dev/nvidia", "/dev/kfd")):
+                    return True
+    return False
 
 
 def waiting_in(pid: int) -> dict[str, str]:

@@ -18,7 +18,10 @@ FOLDER = ".trash"
 GRACE_S = 3600.0
 #: Files that we put into a run's folder. One that holds anything else is not deleted.
 #: A `.part` is what a hub leaves that was killed while it wrote.
-_OURS = re.compile(rf"{re.escape(STORE)}(-wal|-shm|-journal)?|{re.escape(MARKS)}(\.[\d-]{{1,64}}\.part)?")
+_OURS = re.compile(
+    rf"{re.escape(STORE)}(-wal|-shm|-journal)?|{re.escape(MARKS)}(\.[\d-]{{1,64}}\.part)?"
+    r"|stall-rank-\d{1,9}-step--?\d{1,19}\.txt"  # what on_stall leaves
+)
 #: Ten digits: seconds since 1970, as `delete` writes them. A folder "2024-11 thesis" is somebody's.
 _DELETED = re.compile(r"(\d{10,12})-(.+)", re.DOTALL)
 
@@ -83,8 +86,8 @@ def empty(run_dir: Path, now_unix_s: float | None = None) -> None:
 
 def _remove(folder: Path) -> None:
     """What we put there, and the folder if that was all. What somebody else put there stays."""
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
             if _OURS.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.path)
         folder.rmdir()

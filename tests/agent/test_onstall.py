@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,7 +124,7 @@ class Scene:
         monkeypatch.setattr(onstall.time, "perf_counter_ns", lambda: self.now_ns)
         self.path, self.rank, self.pid, self.start_ticks = tmp_path / "t", 0, os.getpid(), 0
         self.stall: Lasting | None = Lasting(1, 2, Frame("t.py", 3, "f"))
-        self.cause = "lock"
+        self.cause, self.live, self.world_size = "lock", SimpleNamespace(closed=False), 1
         self.acting = OnStall(action, 10.0, tmp_path)
 
     def lasting(self, _: Any) -> Lasting | None:
@@ -180,6 +181,109 @@ def test_some_causes_are_spared(scene: Scene, cause: str) -> None:
     """A person at a debugger, or a process that somebody stopped, is left alone for good."""
     scene.cause = cause
     assert [scene.after(11.0) for _ in range(4)] == [[]] * 4
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Signals that would have been sent."""
+    found: list[int] = []
+    monkeypatch.setattr(onstall, "send", lambda _pid, _ticks, number: bool(found.append(number)) or True)
+    return found
+
+
+def another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
+    """A rank that the agent is no part of, which is to be ended."""
+    scene = Scene(monkeypatch, tmp_path, ABORT)
+    scene.pid = 2**22 + 1
+    return scene
+
+
+class Worked:
+    """CPU seconds and bytes of a rank, told by a test."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.cpu_s, self.moved = 0.0, 0
+        monkeypatch.setattr(onstall, "_work", lambda _pid: (self.cpu_s, self.moved))
+
+
+@pytest.mark.parametrize(
+    ("cause", "cpu_s", "moved", "spared"),
+    [
+        ("busy", 10.0, 0, True),
+        ("busy", 1.0, 0, False),
+        ("lock", 10.0, 0, False),
+        ("disk", 0.0, 50_000_000, True),
+        ("lock", 0.0, 50_000_000, True),
+        ("disk", 0.0, 100_000, False),
+        ("collective", 10.0, 50_000_000, False),
+    ],
+)
+def test_who_is_at_work_is_not_ended_soon(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sent: list[int], cause: str, cpu_s: float, moved: int,
+    spared: bool,
+) -> None:  # fmt: skip
+    """One line may compute or write for minutes: it gets ten times the grace, and is then ended as well."""
+    scene, work = another(monkeypatch, tmp_path), Worked(monkeypatch)
+    scene.cause = cause
+    scene.after(0.0)
+    work.cpu_s, work.moved = cpu_s, moved
+    assert bool(scene.after(11.0)) is not spared
+    assert len(sent) == (0 if spared else 1)
+    if spared:
+        assert (scene.after(80.0), bool(scene.after(10.0)), len(sent)) == ([], True, 1)
+
+
+def test_a_wait_for_a_rank_that_goes_on_is_no_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sent: list[int]
+) -> None:
+    """Rank 0 saves while the others wait for it: they are not ended for that, but they are if it hangs."""
+    other, scene, work = another(monkeypatch, tmp_path), another(monkeypatch, tmp_path), Worked(monkeypatch)
+    other.path, other.acting, other.stall = tmp_path / "rank-0", scene.acting, None
+    other.after(0.0)
+    scene.cause = "collective"
+    scene.after(0.0)
+    assert scene.after(11.0) == []
+    scene.stall = Lasting(5, 6, None)  # it goes on, and waits again, this time for one that writes slowly
+    other.stall = Lasting(5, 6, None)
+    scene.after(0.0)
+    other.after(0.0)
+    work.moved = 50_000_000
+    assert scene.after(11.0) == []
+    scene.stall = other.stall = Lasting(7, 8, None)  # and now for one that hangs
+    other.after(0.0)
+    scene.after(0.0)
+    assert scene.after(11.0)
+    assert sent
+
+
+@pytest.mark.parametrize(("ranks", "spared"), [(1, True), (2, False)])
+def test_a_wait_for_a_gpu_is_no_work(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sent: list[int], ranks: int, spared: bool
+) -> None:
+    """It spins: with several ranks it may be for one that never comes."""
+    scene, work = another(monkeypatch, tmp_path), Worked(monkeypatch)
+    monkeypatch.setattr(proc, "holds_gpu", lambda _pid: True)
+    scene.cause, scene.world_size = "busy", ranks
+    scene.after(0.0)
+    work.cpu_s = 10.0
+    scene.after(11.0)
+    assert bool(sent) is not spared
+
+
+def test_a_rank_that_computes_lives(
+    train: Train, acting: Any, sink: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Merely slow: told as a stall, and left alone."""
+    monkeypatch.setattr(onstall, "WORK_CPU", 0.01)  # other tests may have the CPUs
+    monkeypatch.setattr(onstall, "AT_WORK", 1000.0)
+    acting(ABORT, 0.3)
+    trainer = train(steps=20, end="hang busy")
+    sink.wait_for("stall", 20)
+    limit = time.monotonic() + 1.5
+    while time.monotonic() < limit:
+        assert trainer.poll() is None
+        time.sleep(0.05)
+    assert sink.events("on_stall") == []
 
 
 def test_off_is_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -158,3 +159,27 @@ def test_how_a_process_stands_with_signals() -> None:
     assert pending is not None
     assert 40 in pending.pending
     assert proc.signals(2**22 + 1) is None
+
+
+def test_bytes_from_and_to_files(tmp_path: Path) -> None:
+    """What this process has just written is counted; of a process that is gone nothing is known."""
+    before = proc.file_bytes(os.getpid())
+    (tmp_path / "file").write_bytes(b"x" * 1_000_000)
+    assert proc.file_bytes(os.getpid()) - before >= 1_000_000
+    assert proc.file_bytes(2**22 + 1) == 0
+
+
+def test_who_holds_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that is open tells; nobody else's files do."""
+    if not any(Path("/dev").glob("nvidia*")):
+        assert not proc.holds_gpu(os.getpid())
+    readlink = os.readlink
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        place = readlink(f"/proc/self/fd/{fd}")
+        named = {place: "/dev/nvidia0"}
+        monkeypatch.setattr(os, "readlink", lambda path: named.get(readlink(path), readlink(path)))
+        assert proc.holds_gpu(os.getpid())
+    finally:
+        os.close(fd)
+    assert not proc.holds_gpu(2**22 + 1)

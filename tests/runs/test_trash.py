@@ -136,8 +136,11 @@ def test_only_our_files_are_ever_removed(run: Path) -> None:
     )
 
 
-def test_what_a_killed_hub_left_keeps_no_run(run: Path) -> None:
-    """Half a file of marks is ours, too."""
-    (run / "marks.json.4711-140737.part").write_text("{")
+@pytest.mark.parametrize(
+    "name", ["marks.json.4711-140737.part", "stall-rank-12-step-34.txt", "stall-rank-0-step--1.txt"]
+)
+def test_whatever_we_left_keeps_no_run(run: Path, name: str) -> None:
+    """Half a file of marks of a hub that was killed, and the stacks of a stall, are ours, too."""
+    (run / name).write_text("{")
     delete(run, NOW)
     assert folders(run.parent) == []
