@@ -5,7 +5,8 @@ import { read, runPath } from "./api.js";
 export const FEW = 16; // ranks shown unless the viewer wants all
 export const ALL = 1_024; // ranks shown at most
 const COLUMNS = 120;
-const POINTS = 300; // of the band and of one rank's phases
+const POINTS = 300; // of the band
+const MOST_COLUMNS = 240; // of one rank's phases
 const EVERY_MS = { few: 2_000, all: 5_000 }; // between two questions while time goes on
 const AGAIN_MS = 3_000; // after one that failed
 const SETTLE_MS = 120; // after the last change of the question
@@ -65,10 +66,10 @@ export class RanksFeed {
     try {
       const [ranks, band, series] = await Promise.all([
         this.#read("ranks", ranksQuery(question), abort), this.#read("band", bandQuery(question), abort),
-        question.selected === null ? null : this.#read("series", seriesQuery(question), abort),
+        question.selected === null ? null : this.#read("ranks", seriesQuery(question), abort),
       ]);
       if (this.#abort !== abort) return;
-      Object.assign(this, { ranks, band, series: series === null ? null : { rank: question.selected, ...series } });
+      Object.assign(this, { ranks, band, series: series === null ? null : { rank: question.selected, ...seriesOf(series) } });
       this.#failed = false;
       this.#onLoaded();
     } catch (error) {
@@ -94,6 +95,13 @@ function bandQuery({ bounds: [from, to] }) {
   return { metric: "step_ms", from, to, points: POINTS };
 }
 
+// Of the ranks' answer, not of the stream of steps: hosts with many ranks tell of most in averages only.
 function seriesQuery({ bounds: [from, to], selected, phases }) {
-  return { stream: `rank/${selected}`, keys: phases.map((phase) => `${phase}_ms`).join(","), from, to, points: POINTS };
+  return { from, to, columns: MOST_COLUMNS, limit: 1, only: selected, cells: phases.map((phase) => `${phase}_ms`).join(",") };
+}
+
+/** The cells of one rank's answer as columns of a Track. Pure. */
+export function seriesOf({ t, cells }) {
+  const line = ([values = []]) => ({ min: values, max: values, mean: values });
+  return { t, series: Object.fromEntries(Object.entries(cells ?? {}).map(([key, rows]) => [key, line(rows)])) };
 }

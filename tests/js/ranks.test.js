@@ -5,7 +5,7 @@ import { install } from "./browser.js";
 import { useMessages } from "../../static/i18n.js";
 import { note } from "../../static/ranks.js";
 import { columnsOf } from "../../static/ranksband.js";
-import { RanksFeed } from "../../static/ranksfeed.js";
+import { RanksFeed, seriesOf } from "../../static/ranksfeed.js";
 import { about } from "../../static/ranksone.js";
 import { cellText, endText, ODD, oddOnes, oddText, ownMs, rankList, stateWord } from "../../static/rankswords.js";
 import { MESSAGES } from "../../static/zh.js";
@@ -136,10 +136,16 @@ test("ranks and band are asked for together, a rank's own phases only when one i
   assert.match(one.ranks.from, /^\/api\/runs\/run%201\/ranks$/);
   assert.equal(one.series, null);
   const { one: other } = await feed([{ selected: 7 }]);
-  assert.equal(paths().at(-1), "series");
-  assert.equal(asked.at(-1).searchParams.get("stream"), "rank/7");
-  assert.equal(asked.at(-1).searchParams.get("keys"), "data_ms,comm_ms");
+  assert.equal(paths().at(-1), "ranks");
+  assert.equal(asked.at(-1).searchParams.get("only"), "7");
+  assert.equal(asked.at(-1).searchParams.get("cells"), "data_ms,comm_ms");
   assert.equal(other.series.rank, 7);
+});
+
+test("one rank's cells become columns, and none where the hub has none", () => {
+  const line = { min: [3, null], max: [3, null], mean: [3, null] };
+  assert.deepEqual(seriesOf({ t: [1, 2], cells: { data_ms: [[3, null]] } }), { t: [1, 2], series: { data_ms: line } });
+  assert.deepEqual(seriesOf({ t: [], cells: { data_ms: [] } }).series.data_ms.mean, []);
 });
 
 test("a few ranks come with all their cells, a thousand only with those that are drawn", async () => {
