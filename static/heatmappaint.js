@@ -150,7 +150,11 @@ export function paintTimes(context, place, [from, to], ink) {
   context.fillStyle = ink.text;
   context.textAlign = "center";
   context.textBaseline = "top";
-  values.forEach((value, i) => context.fillText(texts[i], place.x(value), FRAME.t + place.high + 8));
+  const edge = FRAME.l + place.wide + FRAME.r; // beyond it a mark would be cut
+  values.forEach((value, i) => {
+    const middle = Math.min(place.x(value), edge - context.measureText(texts[i]).width / 2);
+    context.fillText(texts[i], middle, FRAME.t + place.high + 8);
+  });
 }
 
 /** A frame around a row, and around the cell the keyboard stands on. */
