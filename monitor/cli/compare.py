@@ -11,6 +11,7 @@ from typing import Any
 from monitor import runs, state
 from monitor.cli import UsageError
 from monitor.compare import lines, side_by_side
+from monitor.report.text import harmless
 from monitor.store import StoreError
 
 HELP = "what changed between two runs, and which predictions came true"
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(str(error)) from None
     pairs = found["comparisons"]
     if args.json is None:
-        sys.stdout.write("\n\n".join("\n".join(lines(pair)) for pair in pairs) + "\n")
+        sys.stdout.write(harmless("\n\n".join("\n".join(lines(pair)) for pair in pairs)) + "\n")
     else:
         _write(args.json, pairs[0] if len(pairs) == 1 else {"schema": found["schema"], "comparisons": pairs})
     limit = args.fail_if_slower

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monitor import runs, state
-from monitor.report.text import duration, number
+from monitor.report.text import duration, harmless, number
 
 HELP = "the runs that a folder keeps, newest first"
 EXAMPLE = """  torchvitals ls
@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
 def _row(summary: Mapping[str, Any], now_unix_s: float) -> tuple[str, ...]:
     began = summary["started_unix_s"]
     verdict = (summary["verdict"] or {}).get("text") or summary.get("error") or ""
-    last = summary["finding"] or verdict
+    last = " ".join(harmless(str(summary["finding"] or verdict)).split())
     return (
-        summary["run"],
+        " ".join(harmless(summary["run"]).split()),
         summary["status"],
         f"{summary['steps']:,}",
         number(summary["steps_per_s"]),

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from monitor import exports, report, runs, state
 from monitor.cli import UsageError
+from monitor.report.text import harmless
 from monitor.store import FILE_NAME, Store, StoreError
 
 HELP = "the report of a finished, running or dead run; the run as a file"
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json is not None:
         _write("json", args.json, [_text(found)])
     elif not wanted:
-        sys.stdout.write(report.text(found) + "\n")
+        sys.stdout.write(harmless(report.text(found)) + "\n")
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -168,6 +169,13 @@ def _sorted(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return finding["cleared_at_s"] is not None, _ORDER.index(finding["severity"]), -gain
 
     return sorted(findings, key=weight)
+
+
+def harmless(text: str) -> str:
+    """Text for a terminal without what would steer it (escape sequences, carriage returns) or turn its
+    letters around: a run's names and findings are those of whoever trained it.
+    """
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
 def number(value: float | None) -> str:

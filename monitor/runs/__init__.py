@@ -21,6 +21,8 @@ LATEST = "latest"
 #: Seconds after which a store that could not be read is tried again though its files are the same: what
 #: kept it shut (a lock, no more files to be opened) may have gone.
 AGAIN_S = 30.0
+#: No run began later: year 5138.
+LATEST_UNIX_S = 1e11
 
 Hosts = dict[str, dict[str, float]]
 
@@ -87,13 +89,7 @@ def summaries(run_dir: Path) -> list[dict[str, Any]]:
     found = [_summary(folder) for folder in folders(run_dir)]
     for run in found:
         run["baseline"] = chosen.get(run["project"]) == run["run"]
-    return sorted(found, key=lambda run: (_began(run), run["run"]), reverse=True)
-
-
-def _began(run: dict[str, Any]) -> float:
-    """When a run began, to sort by; 0 where its store holds no such time."""
-    began = run["started_unix_s"]
-    return min(began, 1e300) if isinstance(began, int | float) and began == began else 0.0
+    return sorted(found, key=lambda run: (run["started_unix_s"] or 0.0, run["run"]), reverse=True)
 
 
 def summary(folder: Path) -> dict[str, Any]:
@@ -143,9 +139,9 @@ def _described(folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
     return {
         "run": folder.name,
         "name": meta.get("name") or folder.name,
-        "status": meta.get("status") or "running",
+        "status": str(meta.get("status") or "running"),
         "exit": meta.get("exit"),
-        "started_unix_s": meta.get("started_unix_s"),
+        "started_unix_s": _time(meta.get("started_unix_s")),
         "world_size": meta.get("world_size", 1),
         "verdict": meta.get("verdict"),
         "steps": 0,
@@ -155,6 +151,11 @@ def _described(folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
         "spark": [],
         "project": baselines.project({"name": folder.name, **meta}),
     }
+
+
+def _time(unix_s: Any) -> float | None:
+    """A time as a store holds it; None where it is none that a run can have begun at."""
+    return unix_s if isinstance(unix_s, int | float) and 0 <= unix_s < LATEST_UNIX_S else None
 
 
 def _spark(store: Store) -> list[float | None]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.report.text import SUMMARY_LINES, WIDTH, duration, number, summary, text
+from monitor.report.text import SUMMARY_LINES, WIDTH, duration, harmless, number, summary, text
 from monitor.schema import PHASES
 
 
@@ -205,3 +205,8 @@ def test_any_report_can_be_read(
     lines = summary(odd).split("\n")
     assert len(lines) <= SUMMARY_LINES
     assert max(map(len, lines)) <= WIDTH + 40
+
+
+def test_what_steers_a_terminal_is_left_out() -> None:
+    """Lines and columns stay, and so does every letter of every language."""
+    assert harmless("\x1b[2Ja\tb\nc\rd\x9b\u202e é 中文 → –\ud800") == "[2Ja\tb\ncd é 中文 → –"
