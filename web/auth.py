@@ -156,7 +156,14 @@ class Access:
             return True
         if self.tokens.opens_view(bearer(environ)) or self.tokens.opens_view(query_token(environ)):
             return True
-        return same(parse_cookie(environ.get("HTTP_COOKIE")).get(cookie_name(environ)), self.tokens.cookie)
+        return same(parse_cookie(_cookies(environ)).get(cookie_name(environ)), self.tokens.cookie)
+
+
+def _cookies(environ: Environ) -> str:
+    """The Cookie header, what is no ASCII replaced. Cookies do not tell ports apart, so other programs' come
+    along, and the library fails at one that is no UTF-8.
+    """
+    return str(environ.get("HTTP_COOKIE", "")).encode("ascii", "replace").decode()
 
 
 def bearer(environ: Environ) -> str | None:

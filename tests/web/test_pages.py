@@ -169,3 +169,14 @@ def test_without_plotly_the_page_is_told_why(hub: Hub, monkeypatch: pytest.Monke
     monkeypatch.setattr(assets, "plotly", lambda: None)
     assert "pip install plotly" in hub.get("/plotly.js").json()["error"]
     assert hub.get("/").status_code == 200
+
+
+def test_cookies_of_others_that_are_no_text(hub: Hub):
+    """Whatever else listens on this machine may set such: it neither opens the door nor keeps it shut."""
+    cookie = hub.get(f"/?token={VIEWER}", token=None).headers["Set-Cookie"].split(";")[0]
+    for strange in ("a=\xe9", "\xff\xfe", f"torchvitals_{hub.port}=\xe9", '="\\3', ";;=;"):
+        for given, status in ((strange, 403), (f"{strange}; {cookie}", 200)):
+            told = b"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nCookie: %s\r\n\r\n"
+            answer = hub.raw(told % (hub.port, given.encode("latin-1")))
+            if status == 403 or not strange.startswith("torchvitals"):
+                assert answer.startswith(b"HTTP/1.1 %d" % status), (given, answer[:60])
