@@ -21,7 +21,8 @@ const NOTICES = {
 export class Banner {
   #lines = h("div", { class: "banner-lines" });
   #notify = new Notify();
-  element = h("div", { class: "banners" }, this.#lines, this.#notify.element);
+  element = h("div", { class: "banners" }, this.#lines);
+  offer = this.#notify.element; // no news: it stands where it takes no place from them
   #shown = "";
   #lostSinceMs = null;
   #connection = { state: "connecting" };

@@ -72,7 +72,7 @@ export class RunView {
       failure: (error) => this.#banner.failure(error),
     });
     this.#strip.element.append(this.#drawer.button);
-    const side = h("div", { class: "side" }, this.#findings.element);
+    const side = h("div", { class: "side" }, this.#findings.element, this.#banner.offer);
     this.element.append(this.#banner.element, this.#verdict.element, this.#baseline.element, this.#tiles.element, side, this.#charts.element, this.#drawer.element);
   }
 
