@@ -37,7 +37,7 @@ export class Notify {
     const no = h("button", { type: "button" }, t("No, thanks"));
     yes.addEventListener("click", () => this.#answer(true));
     no.addEventListener("click", () => this.#answer(false));
-    return h("p", { class: "offer" }, icon("info"), h("span", {}, text), yes, no);
+    return h("p", { class: "notify-offer" }, icon("info"), h("span", {}, text), yes, no);
   }
 
   async #answer(yes) {
