@@ -51,7 +51,7 @@ function frameText({ file, line, func, source, count }) {
 async function events(source, signal) {
   const found = await newest(source, signal, MOST_EVENTS);
   if (found.length === 0) return [h("p", { class: "nothing" }, t("No events yet."))];
-  const row = (event) => h("tr", {}, h("td", {}, when(source, event)), h("th", { scope: "row" }, String(event.kind)), h("td", { class: "sentence" }, restOf(event)));
+  const row = (event) => h("tr", {}, h("td", {}, when(source, event)), h("th", { scope: "row" }, h("code", {}, String(event.kind))), h("td", { class: "sentence" }, restOf(event)));
   const heads = [t("Time"), t("Event"), t("What it says")].map((text) => h("th", { scope: "col" }, text));
   return [h("div", { class: "table-frame", tabindex: "0", role: "region", "aria-label": t("Events") },
     h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...found.map(row))))];
