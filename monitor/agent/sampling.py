@@ -18,6 +18,9 @@ from monitor.agent.host import HostSampler
 #: Time for the ranks to tell which devices they use, before all are shown, in seconds (own: a rank tells
 #: in its first step on a device).
 GRACE_S = 10.0
+#: A rank is sampled this often, in seconds, for so long after it was first seen: a run of seconds would else
+#: be told from three or four samples (own).
+EARLY_S, EARLY_FOR_S = 0.5, 15.0
 #: Rows and events kept for the loop at most, should it be busy for long.
 KEPT = 4096
 
@@ -49,6 +52,7 @@ class Sampling:
         self._wanted: list[Wanted] = []
         self._chosen: list[Wanted] = []
         self._asked_s: float | None = None
+        self._early_until_s = 0.0
         self._samples: deque[Sample] = deque(maxlen=KEPT)
         self._events: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self._commands: deque[tuple[bool, Followed]] = deque()
@@ -95,14 +99,18 @@ class Sampling:
         return _emptied(self._samples), _emptied(self._events)
 
     def _work(self) -> None:
-        self._repeat(self._sample)
+        self._repeat(self._sample, self._pause_s)
 
     def _gpu_work(self) -> None:
         # Where the driver is not kept loaded, finding the devices takes seconds.
         self._gpu.start()
-        self._repeat(self._sample_gpus)
+        self._repeat(self._sample_gpus, lambda: self._sample_s)
 
-    def _repeat(self, sample: Callable[[], None]) -> None:
+    def _pause_s(self) -> float:
+        early = time.monotonic() < self._early_until_s
+        return min(self._sample_s, EARLY_S) if early else self._sample_s
+
+    def _repeat(self, sample: Callable[[], None], pause_s: Callable[[], float]) -> None:
         due_s = time.monotonic()
         while not self._stop.is_set():
             try:
@@ -111,7 +119,7 @@ class Sampling:
                 self._events.append(
                     {"kind": "warn", "text": f"a sample failed: {type(error).__name__}: {error}"}
                 )
-            due_s = max(due_s + self._sample_s, time.monotonic())
+            due_s = max(due_s + pause_s(), time.monotonic())
             self._stop.wait(due_s - time.monotonic())
 
     def _sample(self) -> None:
@@ -145,6 +153,7 @@ class Sampling:
             begin, tape = self._commands.popleft()
             if begin:
                 self._tapes.append(tape)
+                self._early_until_s = time.monotonic() + EARLY_FOR_S
                 self._environments[tape.pid] = proc.environment(tape.pid)
                 self._host.watch(tape.rank, tape.pid)
             else:

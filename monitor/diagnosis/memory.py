@@ -66,6 +66,9 @@ def _held(rank: Rank, key: str, table: Table | None = None) -> Held:
     )
     t_s, mb = values(samples, "t_s"), values(samples, key)
     known = ~np.isnan(mb) & (t_s <= ends[-1] + AFTER_S)
+    # After the last step a process that ends lets go of its memory: what is lower then tells of no step.
+    held = np.maximum.accumulate(np.where(known, mb, 0.0))
+    known &= (t_s <= ends[-1]) | (mb >= held)
     return Held(t_s[known], np.interp(t_s, ends, steps.astype(np.float64))[known], mb[known])
 
 

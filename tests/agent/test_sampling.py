@@ -64,6 +64,17 @@ def test_a_rank_is_sampled_until_it_is_forgotten(sampling: Sampling, tape: Follo
     assert "proc/0" not in streams(gather(sampling, lambda samples: len(samples) >= 2))
 
 
+def test_a_rank_is_looked_at_more_often_in_its_first_seconds(tape: Followed) -> None:
+    """A run may be over after three of them."""
+    seldom = Sampling("here", sample_s=60.0)
+    try:
+        seldom.watch(tape)
+        seldom.start()
+        gather(seldom, lambda samples: [one.stream for one in samples].count("proc/0") >= 3)
+    finally:
+        seldom.stop()
+
+
 def test_facts_of_the_host(sampling: Sampling) -> None:
     """CPUs, memory, limits and GPUs."""
     assert set(sampling.facts()) == {"cpu", "memory", "system", "gpus"}

@@ -30,6 +30,15 @@ def test_samples_after_the_last_step_do_not_count():
     assert memory.step[-1] == 499
 
 
+def test_what_a_process_lets_go_at_its_end_is_not_held_against_it():
+    """A leak of a run of seconds would else seem to stop; a climb goes on after the last step."""
+    climb = np.append(np.arange(19) * 50.0, [300.0])
+    falls = main_process(rank(500, samples=samples(20, rss_mb=climb)))
+    assert (falls.t_s[-1], falls.mb[-1]) == (9.0, 900.0)
+    rises = main_process(rank(500, samples=samples(20, rss_mb=np.arange(20) * 50.0)))
+    assert (rises.t_s[-1], rises.mb[-1]) == (9.5, 950.0)
+
+
 def test_nothing_trained_is_nothing_held():
     """Before the end of the warm-up, and without samples."""
     assert [len(main_process(one)) for one in (Rank(0), rank(3), rank(100))] == [0, 0, 0]

@@ -6,9 +6,9 @@ import numpy as np
 
 from monitor.diagnosis.facts import numbers, ranks_where
 from monitor.diagnosis.finding import Finding
-from monitor.diagnosis.machine import others_cpu, runq_share, training, usable_cpus, values
+from monitor.diagnosis.machine import others_cpu, runq_share, training, usable_cpus
 from monitor.diagnosis.robust import mean
-from monitor.diagnosis.window import Window
+from monitor.diagnosis.window import Rank, Window
 
 CODE = "noisy_neighbour"
 NEEDS = frozenset({"steps", "memory", "hosts"})
@@ -21,8 +21,8 @@ RUNQ = 0.3
 OTHERS_CORES = 0.5
 OTHERS_SHARE = 0.25
 
-#: Samples that must have been taken (own).
-SAMPLES = 4
+#: Seconds that samples must span (own).
+LASTED_S = 2.8
 
 
 def detect(window: Window) -> Finding | None:
@@ -30,7 +30,7 @@ def detect(window: Window) -> Finding | None:
 
     Ranks share their CPUs, so they are judged by their mean.
     """
-    ranks = ranks_where(window, lambda rank: len(values(training(rank), "runq_share")) >= SAMPLES)
+    ranks = ranks_where(window, lambda rank: _lasted_s(rank) >= LASTED_S)
     waited = mean(np.array([runq_share(rank) for rank in ranks]))
     if not waited >= RUNQ:
         return None
@@ -44,3 +44,8 @@ def detect(window: Window) -> Finding | None:
         "machine), or wait until the others are done.",
         ranks=numbers(ranks),
     )  # fmt: skip
+
+
+def _lasted_s(rank: Rank) -> float:
+    times = training(rank).get("t_s")
+    return float(times[-1] - times[0]) if times is not None and len(times) else 0.0
