@@ -132,3 +132,24 @@ def test_gradients_that_come_and_go_on_the_device_are_no_leak():
     """Rows fall on steps with and without them."""
     swinging = 20_000 + 4_000 * (np.arange(21) % 2)
     assert detect(on_gpu(rows={"cuda_allocated_mb": swinging}, epoch=np.repeat([1, 2], 200))) is None
+
+
+@pytest.mark.parametrize(
+    ("lasted_s", "growth", "speaks"), [(3.5, 1.8, False), (3.5, 2.2, True), (4.5, 1.8, True)]
+)
+def test_little_time_must_show_much(lasted_s: float, growth: float, speaks: bool):
+    """However often it was looked in a run of seconds."""
+    taken = {
+        "t_s": np.linspace(1.5, 1.5 + lasted_s, 12),
+        "rss_mb": 400 + GROWTH_MB * growth * np.linspace(0, 1, 12),
+    }
+    one = rank(int((1.5 + lasted_s) / 0.016), samples=taken)
+    assert (detect(window(one, finished=True)) is not None) == speaks
+
+
+def test_few_steps_prove_nothing():
+    """A heap may grow by hundreds of megabytes in its first steps, and then no more."""
+    taken = {"t_s": np.linspace(2.0, 9.0, 12), "rss_mb": 400 + 900 * np.linspace(0, 1, 12)}
+    slow = {"forward": 80.0, "backward": 80.0}
+    assert detect(window(rank(55, samples=taken, **slow), finished=True)) is None
+    assert detect(window(rank(500, samples=taken), finished=True)) is not None
