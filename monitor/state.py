@@ -6,12 +6,14 @@ process ends, however it ends, so a stale claim cannot exist.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import stat
 import tempfile
+import threading
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -165,14 +167,22 @@ def save_hub(state: HubState) -> None:
     write_private(hub_files(Path(state.run_dir))[0], asdict(state))
 
 
-def write_private(path: Path, content: dict[str, Any]) -> None:
-    """Replace a JSON file that only this user may read."""
+def write_private(path: Path, content: Any) -> None:
+    """Replace a JSON file by one that only this user may read. Whoever reads it sees the old or the new one.
+
+    Raises:
+        OSError: it cannot be written; then the old one stays, and no piece of the new one.
+    """
     text = json.dumps(content)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    temporary.replace(path)
+    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        part.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def claim(path: Path, *, wait: bool = False) -> int | None:

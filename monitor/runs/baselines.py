@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monitor.runs.marks import write
+from monitor.state import write_private
 
 FILE_NAME = "baselines.json"
 #: Projects remembered; beyond it the one named first is forgotten.
@@ -53,4 +53,4 @@ def set_baseline(run_dir: Path, name: str, run: str | None) -> None:
         known.pop(name, None)
         if run is not None:
             known[name] = run
-        write(run_dir / FILE_NAME, dict(list(known.items())[-MOST:]))
+        write_private(run_dir / FILE_NAME, dict(list(known.items())[-MOST:]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from monitor.state import write_private
 
 FILE_NAME = "marks.json"
 #: Most tags of a run, and characters of a tag and of a note.
@@ -46,7 +46,7 @@ def mark(folder: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
     proper = checked(changes)
     with _changing:  # two changes at a time would each forget the other
         found = {**marks(folder), **proper}
-        write(folder / FILE_NAME, found)
+        write_private(folder / FILE_NAME, found)
     return found
 
 
@@ -64,21 +64,6 @@ def checked(changes: Any) -> dict[str, Any]:
             raise MarkError("archived is true or false")
         found["archived"] = changes["archived"]
     return found
-
-
-def write(path: Path, value: Any) -> None:
-    """Replace a JSON file by one that nobody else may read. Whoever reads it sees the old or the new one."""
-    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        descriptor = os.open(
-            part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600
-        )
-        with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump(value, file, ensure_ascii=False, indent=1)
-        part.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def _tags(value: Any) -> list[str]:

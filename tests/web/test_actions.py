@@ -169,7 +169,7 @@ def test_a_disk_that_cannot_be_written(hub: Hub, over: str, monkeypatch: pytest.
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("monitor.runs.marks.write", full)
+    monkeypatch.setattr("monitor.runs.marks.write_private", full)
     answer = post(hub, "/api/runs/over/marks", {"note": "x"})
     assert answer.status_code == 503
     assert "No space left" in answer.json()["error"]
