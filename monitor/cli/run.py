@@ -57,11 +57,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the script; returns its exit status, or ends by the signal that ended it."""
     script = _found(args.script)
-    rank = int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0)
-    place, env = (None, dict(os.environ)) if options.switched_off() else _prepared(args, rank)
+    rank, world, local = launcher.told_ranks() or (0, 1, 0)
+    place, env = (None, dict(os.environ)) if options.switched_off() else _prepared(args, rank, world)
     command = [sys.executable, *subprocess._args_from_interpreter_flags(), script, *args.args]  # type: ignore[attr-defined]
     began = time.monotonic()
-    code = _waited(command, env, place, rank)
+    # One rank of a host speaks for all.
+    said = Said(place.spool) if place is not None and local == 0 else None
+    code = _waited(command, env, place, rank, said)
     if place is not None and rank == 0 and not (code and launcher.restarts_left()):
         _tell(place, args.json, code, time.monotonic() - began)
     if code < 0:
@@ -87,7 +89,9 @@ def called(script: str, args: Sequence[str]) -> str:
     return next((Path(word).stem for word in scripts if word.endswith(".py")), Path(script).stem)
 
 
-def _prepared(args: argparse.Namespace, rank: int) -> tuple[launcher.Place | None, dict[str, str]]:
+def _prepared(
+    args: argparse.Namespace, rank: int, world: int
+) -> tuple[launcher.Place | None, dict[str, str]]:
     env = dict(os.environ)
     given: dict[str, Any] = {"name": args.name, "run_dir": args.run_dir}
     given.update(on_stall=args.on_stall, on_stall_grace_s=args.on_stall_grace)
@@ -97,7 +101,6 @@ def _prepared(args: argparse.Namespace, rank: int) -> tuple[launcher.Place | Non
         chosen = options.resolve(given)
         key = launcher.run_key()
         name = chosen.name or called(args.script, args.args)
-        world = int(env.get("WORLD_SIZE") or 1)
         about = {"host": session.host_name(), "world_size": world, "argv": [args.script, *args.args]}
         place = launcher.enter(
             chosen, key, name=name, facts={**about, "python": sys.executable, "cwd": os.getcwd()}
@@ -117,14 +120,15 @@ def _prepared(args: argparse.Namespace, rank: int) -> tuple[launcher.Place | Non
     return place, env
 
 
-def _waited(command: list[str], env: Mapping[str, str], place: launcher.Place | None, rank: int) -> int:
+def _waited(
+    command: list[str], env: Mapping[str, str], place: launcher.Place | None, rank: int, said: Said | None
+) -> int:
     """Start the script, pass signals on, wait. Returns its status, negative for a signal."""
     wanted = {getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)} | {signal.SIGCHLD}
     old = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
     pid = os.posix_spawn(command[0], command, env, setsigmask=old)
     if place is not None:
         _note(place.spool / f"launched-{rank}", {"pid": pid})
-    said = Said(place.spool) if place is not None and _first_here() else None
     while True:
         seen = signal.sigwaitinfo(wanted) if said is None else signal.sigtimedwait(wanted, LOOK_S)
         for line in said.new() if said is not None else ():
@@ -146,11 +150,6 @@ def _waited(command: list[str], env: Mapping[str, str], place: launcher.Place | 
         (place.spool / f"pending-{os.getpid()}").unlink(missing_ok=True)
     signal.pthread_sigmask(signal.SIG_SETMASK, old)
     return code
-
-
-def _first_here() -> bool:
-    """Whether this is the first rank of its host: one of them speaks for all."""
-    return int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0) == 0
 
 
 def _note(path: Path, content: Mapping[str, Any]) -> None:

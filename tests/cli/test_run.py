@@ -162,6 +162,16 @@ def test_off_means_off(tmp_path: Path, own_state: Path) -> None:
     assert not own_state.exists()
 
 
+def test_ranks_are_read_as_their_launcher_tells_them(tmp_path: Path, own_state: Path) -> None:
+    """Open MPI's as well: the second rank leaves its own exit status, and the summary to the first."""
+    told = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+    done = run(monitored(script(tmp_path)), env={**os.environ, **told})
+    assert done.returncode == 0
+    assert "finished" not in done.stderr
+    (spool,) = (own_state / "spool").iterdir()
+    assert json.loads((spool / "exit-1.json").read_text()) == {"code": 0, "signal": None}
+
+
 @pytest.mark.parametrize(
     ("words", "name"),
     [
