@@ -50,3 +50,14 @@ def chromium() -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_ARGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Any]:
+    """A `collector.Receiver`: takes what is pushed to it."""
+    from collector import Receiver  # needs OTLP's messages, which most tests do not
+
+    server = Receiver()
+    yield server
+    server.shutdown()
+    server.server_close()

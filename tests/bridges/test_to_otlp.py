@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
@@ -18,15 +16,6 @@ SAMPLES = [
     ("step_p50_seconds", "gauge", "Median.", {"run": "r"}, 0.02),
     ("step_p50_seconds", "gauge", "Median.", {"run": "s"}, 0.03),
 ]
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """Takes what is pushed."""
-    server = Receiver()
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 def test_what_is_told_arrives(receiver: Receiver):

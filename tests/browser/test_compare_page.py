@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from contrast import faint
 from kept import changed, finding, keep, steps
 from played import PlayedHub, PlayedRun
 from playwright.sync_api import Page, expect
@@ -14,15 +14,6 @@ from playwright.sync_api import Page, expect
 from monitor.runs.baselines import set_baseline
 
 pytestmark = pytest.mark.browser
-
-CONTRASTS = Path(__file__).with_name("contrast.js").read_text()
-
-
-def in_chinese(hub: PlayedHub) -> dict[str, Any]:
-    """Options of a browser whose user reads Chinese."""
-    kept = [{"name": "torchvitals.language", "value": "zh-CN"}]
-    origin = {"origin": f"http://127.0.0.1:{hub.port}", "localStorage": kept}
-    return {"storage_state": {"cookies": [], "origins": [origin]}}
 
 
 @pytest.fixture
@@ -141,13 +132,13 @@ def test_readable_and_within_the_window(two: PlayedHub, open_page: Any, scheme: 
         "#/compare/slow,fast", wait=".speedup", color_scheme=scheme, viewport={"width": width, "height": 900}
     )
     page.wait_for_selector("[data-curve=loss] .main-svg")
-    assert page.evaluate(CONTRASTS) == []
+    assert faint(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_in_chinese(two: PlayedHub, open_page: Any) -> None:
     """Headline, verdicts and table speak Chinese; names of settings stay as they are."""
-    page = open_page("#/compare/slow,fast", wait=".speedup", **in_chinese(two))
+    page = open_page("#/compare/slow,fast", wait=".speedup", locale="zh-CN")
     expect(page.locator(".headline")).to_contain_text("恰好有一处不同")
     expect(page.locator(".promises .word")).to_have_text("已证实")
     expect(page.locator(".speedup .word")).to_have_text("更快")

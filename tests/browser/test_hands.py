@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from contrast import faint
 from played import PlayedHub, PlayedRun, shows_step
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
-
-#: Lists texts whose contrast is below WCAG AA.
-CONTRASTS = Path(__file__).with_name("contrast.js").read_text()
 
 
 def test_help_lists_the_keys(page: Page) -> None:
@@ -80,7 +78,7 @@ def test_contrast(training: PlayedRun, open_page, scheme: str) -> None:
     page = open_page(color_scheme=scheme, wait=".finding")
     page.locator("details.unchecked summary").click()
     page.wait_for_selector(".main-svg")
-    assert page.evaluate(CONTRASTS) == []
+    assert faint(page) == []
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1440, 3840])

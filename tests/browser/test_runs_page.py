@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
+from contrast import faint
 from kept import finding, keep, steps
 from played import PlayedHub, PlayedRun
 from playwright.sync_api import Locator, Page, expect
@@ -14,15 +14,6 @@ from playwright.sync_api import Locator, Page, expect
 from monitor import runs
 
 pytestmark = pytest.mark.browser
-
-CONTRASTS = Path(__file__).with_name("contrast.js").read_text()
-
-
-def in_chinese(hub: PlayedHub) -> dict[str, Any]:
-    """Options of a browser whose user reads Chinese."""
-    kept = [{"name": "torchvitals.language", "value": "zh-CN"}]
-    origin = {"origin": f"http://127.0.0.1:{hub.port}", "localStorage": kept}
-    return {"storage_state": {"cookies": [], "origins": [origin]}}
 
 
 def names(page: Page) -> list[str]:
@@ -163,15 +154,15 @@ def test_readable_and_within_the_window(three: PlayedHub, open_page: Any, scheme
     """Both themes have contrast, and nothing reaches beyond a phone or a wide screen."""
     page = open_page("#/runs", wait="tbody tr", color_scheme=scheme, viewport={"width": width, "height": 900})
     page.get_by_label("Select slow").check()
-    assert page.evaluate(CONTRASTS) == []
+    assert faint(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.get_by_role("button", name="Actions for slow").click()
-    assert page.evaluate(CONTRASTS) == []
+    assert faint(page) == []
 
 
 def test_in_chinese(three: PlayedHub, open_page: Any) -> None:
     """The list, its search and its dialog speak Chinese."""
-    page = open_page("#/runs", wait="tbody tr", **in_chinese(three))
+    page = open_page("#/runs", wait="tbody tr", locale="zh-CN")
     expect(page.locator("h1")).to_have_text("运行列表")
     page.get_by_role("button", name="slow 的操作").click()
     expect(page.get_by_role("button", name="设为基线")).to_be_visible()

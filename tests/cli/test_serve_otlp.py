@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,15 +14,6 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 from collector import Receiver
 
 from monitor.cli import serve
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """Takes what is pushed."""
-    server = Receiver()
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.mark.parametrize("way", ["option", "variable"])
