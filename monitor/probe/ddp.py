@@ -1,20 +1,24 @@
-"""DistributedDataParallel: what exchanging gradients costs, from its own log. No hook of ours is in it.
+"""DistributedDataParallel: what exchanging gradients costs, from what its reducer notes anyway.
 
-On CPU every backward pass is read as soon as it is over: what lies between the end of its arithmetic and the
-end of its last all-reduce was waited for, and is taken out of the phase backward. On a GPU the host waits for
-nothing there, and measuring would make it wait: only the iterations that torch itself measures are read,
-after the fact, and told as a fact.
+On CPU a backward pass ends when the gradients are exchanged, and the reducer knows when each of them was
+ready. What lies between the last one and the end was waited for, and is taken out of the phase backward. (Its
+log says nearly the same, but only of iterations that torch measures: that cost 50 µs in each, this none.)
+On a GPU the host waits for nothing there, and measuring would make it wait: only the iterations that torch
+itself measures are read, after the fact, and told as a fact.
 """
 
 from __future__ import annotations
 
 import statistics
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
+from operator import eq
 from threading import get_ident
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -25,23 +29,26 @@ from monitor.probe.forward import Roots
 from monitor.probe.patches import Patches
 from monitor.probe.place import location, made_at, user_frame
 from monitor.probe.recorder import COLLECTIVE_MB, COLLECTIVE_MS, SYNCS, Recorder
-from monitor.tape.layout import LIVE_PHASE
+from monitor.tape.layout import LIVE_PHASE, LIVE_SINCE_NS
 
-#: Iterations between two that torch measures, unless it is told otherwise (kDDPRuntimeLoggingSampleRate).
-TORCH_RATE = 100
-#: On a GPU its log is looked at after each of so many backward passes, then after every GPU_EVERY-th.
-GPU_FIRST, GPU_EVERY = 12, 10
+#: Torch's log is looked at after each of so many backward passes, then after every EVERY-th.
+FIRST, EVERY = 12, 10
 #: Iterations measured by torch that a fact is made of.
 SAMPLED = 25
-#: Wrapped modules that are read (each costs 7 µs a backward pass).
+#: Wrapped modules that are read.
 WATCHED = 8
+#: Of so many gradients one may have taken as long as in the pass before, by chance.
+MOST_EQUAL = 32
 
 
 class Replica:
     """One wrapped module.
 
     Attributes:
+        reference: the module, as long as it lives.
+        forward_ns: when the newest forward pass that a backward pass may follow ended; 0 where none did.
         place: where it was wrapped.
+        gradient_mb: of all gradients together.
         unused_bytes: parameters that got no gradient in some iteration; None where torch does not look.
         sampled: exposed, whole communication and arithmetic of backward in ns, where torch measured them.
     """
@@ -50,12 +57,17 @@ class Replica:
         self.reference = weakref.ref(module)
         self.place = place
         self.on_cpu = module.device_type == "cpu"
+        self.forward_ns = 0
         self.unused_bytes: int | None = None
         self.sampled: deque[tuple[int, int, int]] = deque(maxlen=SAMPLED)
         self._passes = 0
-        if self.on_cpu:
-            module.reducer._set_ddp_runtime_logging_sample_rate(1)
-        self._newest = self._mark(self._read(module))
+        log = self._log(module)
+        self.gradient_mb = log.ints_map.get("total_parameter_size_bytes", 0) / 1e6
+        self._iteration = log.ints_map.get("iteration", 0)
+        self._ready = module.reducer.get_backward_stats()
+        self._lags: deque[int] = deque(maxlen=SAMPLED)
+        self._lag = 0
+        self._first = first_bucket(module, log.strs_map)
 
     @property
     def exchanges(self) -> bool:
@@ -63,24 +75,46 @@ class Replica:
         module = self.reference()
         return module is not None and bool(module.require_backward_grad_sync)
 
-    def exchanged(self) -> Mapping[str, int] | None:
-        """Torch's log where gradients were exchanged since this was last asked; else None."""
+    def ready_ns(self) -> tuple[int, int | None] | None:
+        """When the last gradient was ready, and when those of the first bucket were, which goes ahead.
+
+        None where the newest backward pass did not complete an exchange. None as well for the first bucket
+        where it is not known.
+        """
+        module, began = self.reference(), self.forward_ns
+        if module is None or not began:
+            return None
+        ready, before = module.reducer.get_backward_stats(), self._ready
+        # A pass through a part of it leaves the others' times as they were: 0 after buckets were put together
+        # anew. Two may be equal by chance.
+        if not min(ready) or sum(map(eq, ready, before)) > len(ready) // MOST_EQUAL:
+            return None
+        self._ready, self.forward_ns = ready, 0
+        first = max(map(ready.__getitem__, self._first)) if self._first else None
+        return began + max(ready) + self._lag, None if first is None else began + first
+
+    def look(self) -> None:
+        """Read torch's log, before the newest pass is: it tells of the one before, where torch measured that.
+
+        Between the moment at which the last gradient is ready and the end of the arithmetic it is copied into
+        its bucket. The log says how long that took; the least of what it said is taken off every pass.
+        """
         module = self.reference()
-        if module is None:
-            return None
         self._passes += 1
-        if not self.on_cpu and self._passes > GPU_FIRST and self._passes % GPU_EVERY:
-            return None
-        log = self._read(module)
-        mark = self._mark(log)
-        if mark == self._newest:
-            return None
-        self._newest = mark
+        if module is None or (self._passes > FIRST and self._passes % EVERY):
+            return
+        data = self._log(module)
+        log, self._first = data.ints_map, first_bucket(module, data.strs_map)
+        if log.get("iteration", 0) == self._iteration:
+            return
+        self._iteration = log["iteration"]
+        if self.on_cpu and log.get("backward_compute_time"):
+            self._lags.append(max(log["backward_compute_time"] - max(self._ready), 0))
+            self._lag = min(self._lags)
         if module.find_unused_parameters:
             self.unused_bytes = max(self.unused_bytes or 0, log.get("unused_parameter_size", 0))
         if not self.on_cpu:
             self.sampled.append((exposed_ns(log), log["backward_comm_time"], log["backward_compute_time"]))
-        return log
 
     def fact(self) -> dict[str, Any] | None:
         """How it was set up and what was seen of it; None when it is gone."""
@@ -95,7 +129,7 @@ class Replica:
             **told,
             **self._medians(),
             "world_size": log.get("world_size"),
-            "gradient_mb": log.get("total_parameter_size_bytes", 0) / 1e6,
+            "gradient_mb": self.gradient_mb,
             "buckets": len(str(log.get("rebuilt_bucket_sizes") or log.get("bucket_sizes") or "").split(",")),
             "rebuilt_bucket_bytes": log.get("rebuilt_bucket_sizes"),
             "broadcast_buffers": bool(log.get("broadcast_buffers")),
@@ -105,23 +139,9 @@ class Replica:
             "location": self.place,
         }
 
-    def restore(self) -> None:
-        """Have torch measure as rarely as it does by itself."""
-        module = self.reference()
-        if module is not None and self.on_cpu:
-            module.reducer._set_ddp_runtime_logging_sample_rate(TORCH_RATE)
-
-    def _read(self, module: DistributedDataParallel) -> Mapping[str, int]:
+    def _log(self, module: DistributedDataParallel) -> Any:
         logger: Any = module.logger
-        if self.on_cpu:
-            # Torch does the same before the next forward pass. Only its averages count this iteration twice.
-            logger.set_runtime_stats_and_log()
-        log: Mapping[str, int] = logger._get_ddp_logging_data().ints_map
-        return log
-
-    def _mark(self, log: Mapping[str, int]) -> int:
-        """On CPU the end of the newest exchange itself: an iteration may begin and exchange nothing."""
-        return log.get("backward_comm_time_end" if self.on_cpu else "iteration", 0)
+        return logger._get_ddp_logging_data()
 
     def _medians(self) -> dict[str, float]:
         if not self.sampled:
@@ -147,32 +167,56 @@ class Ddp:
     def install(self, patches: Patches) -> None:
         """See every module that is wrapped from now on, and find those that are."""
         patches.replace(DistributedDataParallel, "__init__", self._made)
+        patches.replace(DistributedDataParallel, "_post_forward", self._forwarded)
         patches.replace(DistributedDataParallel, "_sync_buffers", self._broadcast)
-        patches.on_undo(self._restore)
         self.recorder.watchers += [self._find, self._tell]
 
     def _make_after_backward(self) -> Callable[[], None]:
-        recorder, watched, told = self.recorder, self.watched, self.recorder.told
+        recorder, watched, told, live = (
+            self.recorder,
+            self.watched,
+            self.recorder.told,
+            self.recorder.tape.live,
+        )
         move, values = recorder.clock.move, recorder.values
         exchanges = False
 
         def after_backward() -> None:
             nonlocal exchanges
             told.drifts = exchanges
+            ended, last = live[LIVE_SINCE_NS], 0
             for replica in watched:
-                log, syncs = replica.exchanged(), 0
-                if replica.on_cpu and log is not None:
-                    syncs += 1
-                    move(BACKWARD, COMM, exposed_ns(log))
-                    add(values, COLLECTIVE_MS, log["backward_comm_time"] / 1e6)
-                    add(values, COLLECTIVE_MB, log["total_parameter_size_bytes"] / 1e6)
-                elif not replica.on_cpu:
-                    syncs += replica.exchanges
+                replica.look()
+                syncs = 0
+                if not replica.on_cpu:
+                    syncs = int(replica.exchanges)
+                elif (ready := replica.ready_ns()) is not None:
+                    syncs, last = 1, max(last, ready[0])
+                    if ready[1] is not None:
+                        add(values, COLLECTIVE_MS, max(ended - ready[1], 0) / 1e6)
+                    add(values, COLLECTIVE_MB, replica.gradient_mb)
                 if syncs:
                     told.drifts, exchanges = False, True
                 add(values, SYNCS, syncs)
+            if last:
+                move(BACKWARD, COMM, ended - last)
 
         return after_backward
+
+    def _forwarded(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The reducer counts a gradient's time from here, where it gets ready for the backward pass."""
+        recorder, watched = self.recorder, self.watched
+        now, grad_enabled = time.perf_counter_ns, torch.is_grad_enabled
+
+        def _post_forward(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+            output = original(module, *args, **kwargs)
+            if get_ident() == recorder.gate[0]:
+                for replica in watched:
+                    if replica.reference() is module and grad_enabled():
+                        replica.forward_ns = now() if replica.exchanges else 0
+            return output
+
+        return _post_forward
 
     def _made(self, original: Callable[..., None]) -> Callable[..., None]:
         recorder = self.recorder
@@ -222,14 +266,29 @@ class Ddp:
         if told:
             self.recorder.fact("ddp", max(told, key=lambda fact: fact["gradient_mb"]))
 
-    def _restore(self) -> None:
-        for replica in self.watched:
-            replica.restore()
-
 
 def exposed_ns(log: Mapping[str, int]) -> int:
     """Nanoseconds from the end of a backward pass's arithmetic to the end of its last all-reduce."""
     return max(log.get("backward_comm_time", 0) - log.get("backward_compute_comm_overlap_time", 0), 0)
+
+
+def first_bucket(module: DistributedDataParallel, log: Mapping[str, str]) -> list[int] | None:
+    """Which gradients travel first, by the reducer's numbers; None where that is not known.
+
+    Once buckets are rebuilt in the order in which gradients get ready, torch's log says it. Before that the
+    first one has the last parameters.
+    """
+    if told := log.get("rebuilt_per_bucket_param_indices"):
+        return [int(number) for number in told.split(",")[0].split()]
+    size, found = int((log.get("bucket_sizes") or "0").split(",")[0]), []
+    known = getattr(module, "_module_parameters", ())
+    parameters = [parameter for parameter in known if parameter.requires_grad]
+    for number in reversed(range(len(parameters))):
+        if size <= 0:
+            break
+        size -= parameters[number].nbytes
+        found.append(number)
+    return found if found and not size else None
 
 
 def _named(module: nn.Module) -> tuple[str, str | None] | None:

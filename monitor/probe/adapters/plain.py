@@ -17,11 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from monitor.probe.recorder import BACKWARDS, GC, OPT_STEPS, SKIPPED, Recorder
+from monitor.probe.recorder import (
+    BACKWARDS,
+    COLLECTIVE_MB,
+    COLLECTIVE_MS,
+    GC,
+    OPT_STEPS,
+    SKIPPED,
+    SYNCS,
+    Recorder,
+)
 from monitor.schema import PHASES
 
 #: Values that a step adds up.
-COUNTED = (BACKWARDS, OPT_STEPS, SKIPPED, GC)
+COUNTED = (BACKWARDS, OPT_STEPS, SKIPPED, GC, SYNCS, COLLECTIVE_MS, COLLECTIVE_MB)
 
 
 class Boundary(NamedTuple):
