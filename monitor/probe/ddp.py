@@ -45,8 +45,7 @@ class Replica:
     """One wrapped module.
 
     Attributes:
-        reference: the module, as long as it lives.
-        forward_ns: when the newest forward pass that a backward pass may follow ended; 0 where none did.
+        reference, number: the module, as long as it lives, and its identity.
         place: where it was wrapped.
         gradient_mb: of all gradients together.
         unused_bytes: parameters that got no gradient in some iteration; None where torch does not look.
@@ -55,12 +54,11 @@ class Replica:
 
     def __init__(self, module: DistributedDataParallel, place: str | None) -> None:
         self.reference = weakref.ref(module)
+        self.number = id(module)
         self.place = place
         self.on_cpu = module.device_type == "cpu"
-        self.forward_ns = 0
         self.unused_bytes: int | None = None
         self.sampled: deque[tuple[int, int, int]] = deque(maxlen=SAMPLED)
-        self._passes = 0
         log = self._log(module)
         self.gradient_mb = log.ints_map.get("total_parameter_size_bytes", 0) / 1e6
         self._iteration = log.ints_map.get("iteration", 0)
@@ -75,13 +73,16 @@ class Replica:
         module = self.reference()
         return module is not None and bool(module.require_backward_grad_sync)
 
-    def ready_ns(self) -> tuple[int, int | None] | None:
+    def ready_ns(self, began: int) -> tuple[int, int | None] | None:
         """When the last gradient was ready, and when those of the first bucket were, which goes ahead.
+
+        Args:
+            began: when the forward pass before it ended.
 
         None where the newest backward pass did not complete an exchange. None as well for the first bucket
         where it is not known.
         """
-        module, began = self.reference(), self.forward_ns
+        module = self.reference()
         if module is None or not began:
             return None
         ready, before = module.reducer.get_backward_stats(), self._ready
@@ -89,26 +90,28 @@ class Replica:
         # anew. Two may be equal by chance.
         if not min(ready) or sum(map(eq, ready, before)) > len(ready) // MOST_EQUAL:
             return None
-        self._ready, self.forward_ns = ready, 0
+        self._ready = ready
         first = max(map(ready.__getitem__, self._first)) if self._first else None
         return began + max(ready) + self._lag, None if first is None else began + first
 
-    def look(self) -> None:
+    def look(self, always: bool) -> None:
         """Read torch's log, before the newest pass is: it tells of the one before, where torch measured that.
+
+        Args:
+            always: it was looked at after the pass before as well, so that it cannot be of an older one.
 
         Between the moment at which the last gradient is ready and the end of the arithmetic it is copied into
         its bucket. The log says how long that took; the least of what it said is taken off every pass.
         """
         module = self.reference()
-        self._passes += 1
-        if module is None or (self._passes > FIRST and self._passes % EVERY):
+        if module is None:
             return
         data = self._log(module)
         log, self._first = data.ints_map, first_bucket(module, data.strs_map)
         if log.get("iteration", 0) == self._iteration:
             return
         self._iteration = log["iteration"]
-        if self.on_cpu and log.get("backward_compute_time"):
+        if self.on_cpu and always and log.get("backward_compute_time"):
             self._lags.append(max(log["backward_compute_time"] - max(self._ready), 0))
             self._lag = min(self._lags)
         if module.find_unused_parameters:
@@ -162,6 +165,8 @@ class Ddp:
     def __init__(self, recorder: Recorder, roots: Roots) -> None:
         self.recorder, self.roots = recorder, roots
         self.watched: list[Replica] = []
+        #: When the newest forward pass of each ended that a backward pass may follow.
+        self._forwards: dict[int, int] = {}
         self.after_backward = self._make_after_backward()
 
     def install(self, patches: Patches) -> None:
@@ -179,18 +184,20 @@ class Ddp:
             self.recorder.tape.live,
         )
         move, values = recorder.clock.move, recorder.values
-        exchanges = False
+        forwards, exchanges, passes = self._forwards, False, 0
 
         def after_backward() -> None:
-            nonlocal exchanges
+            nonlocal exchanges, passes
             told.drifts = exchanges
-            ended, last = live[LIVE_SINCE_NS], 0
+            passes += 1
+            ended, last, looks = live[LIVE_SINCE_NS], 0, passes <= FIRST or not passes % EVERY
             for replica in watched:
-                replica.look()
+                if looks:
+                    replica.look(passes <= FIRST)
                 syncs = 0
                 if not replica.on_cpu:
                     syncs = int(replica.exchanges)
-                elif (ready := replica.ready_ns()) is not None:
+                elif (ready := replica.ready_ns(forwards[replica.number])) is not None:
                     syncs, last = 1, max(last, ready[0])
                     if ready[1] is not None:
                         add(values, COLLECTIVE_MS, max(ended - ready[1], 0) / 1e6)
@@ -205,15 +212,12 @@ class Ddp:
 
     def _forwarded(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """The reducer counts a gradient's time from here, where it gets ready for the backward pass."""
-        recorder, watched = self.recorder, self.watched
-        now, grad_enabled = time.perf_counter_ns, torch.is_grad_enabled
+        forwards, now, grad_enabled = self._forwards, time.perf_counter_ns, torch.is_grad_enabled
 
         def _post_forward(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             output = original(module, *args, **kwargs)
-            if get_ident() == recorder.gate[0]:
-                for replica in watched:
-                    if replica.reference() is module and grad_enabled():
-                        replica.forward_ns = now() if replica.exchanges else 0
+            if id(module) in forwards and grad_enabled():
+                forwards[id(module)] = now()
             return output
 
         return _post_forward
@@ -259,6 +263,7 @@ class Ddp:
         self.watched[:] = [replica for replica in self.watched if replica.reference() is not None]
         if len(self.watched) < WATCHED and module.logger is not None:
             self.watched.append(Replica(module, place))
+            self._forwards[id(module)] = 0
 
     def _tell(self) -> None:
         """The fact "ddp" is of the one with most parameters, where there are several."""
