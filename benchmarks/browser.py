@@ -1,10 +1,11 @@
 """What the page costs the browser, and how soon it tells something.
 
-    python benchmarks/browser.py [--quick] [--loads N] [--seconds S] [--json FILE]
+    python benchmarks/browser.py [--quick] [--large] [--loads N] [--seconds S] [--json FILE]
 
 A real hub is fed an invented run: batches twice a second while the page is watched, so that every
 chart is drawn at the highest rate there is. Then, for the heap, each batch carries a minute of the
-run, so that two minutes of watching are hours of training.
+run, so that two minutes of watching are hours of training. --large: the run has STEPS steps already and
+RUNS others are listed.
 
 | figure | how |
 | --- | --- |
@@ -16,6 +17,10 @@ run, so that two minutes of watching are hours of training.
 | task_cpu_ms_max | the longest main-thread task in CPU time |
 | cpu_share | CPU time of the page's main thread ÷ wall time: no busy neighbour adds to it |
 | load | the machine's load average (1 min) while it was watched, before and after |
+| list_ms | from the request of the runs page until all runs stand in it, median over cold loads |
+| list_long_tasks | main-thread tasks over 50 ms meanwhile and while somebody types into its search, in ms |
+| list_tasks_cpu_ms | the longest of its main-thread tasks in CPU time |
+| zoom_ms | from a range in the address until the charts show it, for ranges of ZOOMS shares of the run |
 | heap_mb | JavaScript heap after a collection, at even distances; `heap_slope_mb_per_min` is its trend |
 """
 
@@ -34,7 +39,8 @@ from typing import Any
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from played import PlayedHub, PlayedRun
+from kept import finding, keep, steps
+from played import VIEWER, PlayedHub, PlayedRun
 
 CHROMIUM = "/usr/bin/chromium"
 ARGS = (
@@ -45,6 +51,9 @@ SCREEN = {"width": 1440, "height": 900}
 #: Seconds between two batches: the hub sends at most twice a second.
 EVERY_S = 0.5
 HEAP_SAMPLES = 8
+#: A long training, and many of them.
+STEPS, RUNS = 10_000_000, 500
+ZOOMS = (0.5, 0.01, 0.0001)
 #: What the browser itself calls a long task.
 LONG_MS = 50.0
 
@@ -65,18 +74,20 @@ const look = () => {
   const drawn = [...document.querySelectorAll('.canvas')].filter((canvas) => canvas.data).length;
   if (!seen.charts && drawn >= 7) seen.charts = performance.now();
   const step = text('.fact .number');
+  if (!seen.list && document.querySelectorAll('.runs tbody tr').length > RUNS) seen.list = performance.now();
   if (step !== last) seen.steps.push([Number(step.replace(/\\D/g, '')), Date.now()]);
   last = step;
   requestAnimationFrame(look);
 };
 look();
-"""
+""".replace("RUNS", str(RUNS))
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three loads and a few seconds each")
+    parser.add_argument("--large", action="store_true", help=f"{STEPS:,} steps and {RUNS} other runs before")
     parser.add_argument("--loads", type=int, default=7, help="cold page loads")
     parser.add_argument("--seconds", type=float, default=60.0, help="watched at 2 Hz, and again for the heap")
     parser.add_argument("--json", type=Path, help="write the figures here")
@@ -86,11 +97,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         hub = PlayedHub(Path(folder))
         run = PlayedRun(hub)
+        if options.large:
+            grown(hub, run)
         run.play(300)
         path = CHROMIUM if Path(CHROMIUM).exists() else None
         browser = playwright.chromium.launch(executable_path=path, args=ARGS)
         figures = {
             **loads(browser, hub, options.loads),
+            **(listed(browser, hub, options.loads) if options.large else {}),
+            **zoomed(browser, hub, run),
             **watched(browser, hub, run, options.seconds),
             **heap(browser, hub, run, options.seconds),
         }
@@ -100,6 +115,18 @@ def main() -> None:
     print(text)
     if options.json:
         options.json.write_text(text)
+
+
+def grown(hub: PlayedHub, run: PlayedRun) -> None:
+    """A run that has trained for long, beside many that are over."""
+    for number in range(RUNS):
+        keep(
+            hub.run_dir,
+            f"20260101-{number:06}-run-{number:04x}",
+            steps(200, seed=number),
+            findings=[finding()],
+        )
+    run.skip(STEPS)
 
 
 def loads(browser: Browser, hub: PlayedHub, count: int) -> dict[str, Any]:
@@ -115,6 +142,45 @@ def loads(browser: Browser, hub: PlayedHub, count: int) -> dict[str, Any]:
         "tiles_ms_worst": round(max(tiles)),
         "charts_ms": round(statistics.median(charts)),
     }
+
+
+def listed(browser: Browser, hub: PlayedHub, count: int) -> dict[str, Any]:
+    """The list of all runs, and a search in it."""
+    shown, tasks, long_ms = [], [], []
+    for _ in range(count):
+        context = browser.new_context(viewport=SCREEN)
+        context.request.get(hub.url())
+        page = context.new_page()
+        page.add_init_script(WATCH)
+        browser.start_tracing(page=page, categories=["toplevel", "__metadata"])
+        page.goto(hub.url("#/runs").replace(f"?token={VIEWER}", ""))
+        page.wait_for_function("() => seen.list", timeout=60_000)
+        page.keyboard.press("/")
+        page.keyboard.type("run-01f", delay=50)
+        page.wait_for_function(
+            "() => document.querySelectorAll('.runs tbody tr').length < RUNS".replace("RUNS", str(RUNS))
+        )
+        tasks += main_thread_ms(browser.stop_tracing())
+        shown.append(page.evaluate("() => seen.list"))
+        long_ms += [round(duration) for _, duration in page.evaluate("() => seen.long")]
+        context.close()
+    return {
+        "list_ms": round(statistics.median(shown)),
+        "list_long_tasks": sorted(long_ms),
+        "list_tasks_cpu_ms": round(max(tasks)),
+    }
+
+
+def zoomed(browser: Browser, hub: PlayedHub, run: PlayedRun) -> dict[str, Any]:
+    """Charts of a part of the run, from its permalink."""
+    taken = {}
+    for share in ZOOMS:
+        end = run.t_s * (0.5 + share / 2)
+        place = f"#/run/{run.run}?from={end - run.t_s * share:.1f}&to={end:.1f}"
+        page = opened(browser, hub, place)
+        taken[f"{share:g}"] = round(page.evaluate("() => seen.charts"))
+        page.context.close()
+    return {"zoom_ms": taken}
 
 
 def watched(browser: Browser, hub: PlayedHub, run: PlayedRun, seconds: float) -> dict[str, Any]:
@@ -167,13 +233,13 @@ def heap(browser: Browser, hub: PlayedHub, run: PlayedRun, seconds: float) -> di
     }
 
 
-def opened(browser: Browser, hub: PlayedHub) -> Page:
+def opened(browser: Browser, hub: PlayedHub, place: str = "") -> Page:
     """The page of the run, each chart drawn once. The cookie is there before, so no redirect counts."""
     context = browser.new_context(viewport=SCREEN)
     context.request.get(hub.url())
     page = context.new_page()
     page.add_init_script(WATCH)
-    page.goto(hub.url().split("?")[0])
+    page.goto(hub.url().split("?")[0] + place)
     page.wait_for_function("() => seen.charts", timeout=60_000)
     return page
 

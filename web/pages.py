@@ -9,7 +9,7 @@ from flask import Blueprint, Response, redirect, render_template, request, send_
 from jinja2 import TemplateNotFound
 from werkzeug.exceptions import Forbidden, NotFound, ServiceUnavailable
 
-from . import assets
+from . import assets, pack
 from .api import reply
 from .auth import Access, Refusals, cookie_name, query_token
 
@@ -17,6 +17,9 @@ from .auth import Access, Refusals, cookie_name, query_token
 COOKIE_S = 30 * 24 * 3600
 #: Seconds a browser keeps a file whose address names its version.
 FOR_EVER_S = 365 * 24 * 3600
+
+#: Files that are put together when they are asked for.
+_PACKS = {pack.SCRIPT: pack.script, pack.STYLE: pack.style}
 
 #: Complete in itself: whoever sees it may load nothing else.
 _SHUT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>torchvitals</title>
@@ -62,6 +65,8 @@ def blueprint(access: Access, refusals: Refusals, version: str) -> Blueprint:
 
     @routes.get("/static/<name>")
     def static(name: str) -> Response:
+        if name in _PACKS:
+            return _packed(_PACKS[name](), assets.TYPES[name[name.rindex(".") :]])
         path = assets.static_file(name)
         if path is None:
             raise NotFound("the page has no such file")
@@ -81,7 +86,13 @@ def blueprint(access: Access, refusals: Refusals, version: str) -> Blueprint:
 def _page(version: str) -> Response:
     bundle = assets.plotly()
     try:
-        text = render_template("index.html", version=version, plotly_version=bundle.version if bundle else "")
+        text = render_template(
+            "index.html",
+            version=version,
+            plotly_version=bundle.version if bundle else "",
+            script=f"{pack.SCRIPT}?v={pack.script().tag}",
+            style=f"{pack.STYLE}?v={pack.style().tag}",
+        )
     except TemplateNotFound:
         raise ServiceUnavailable("the page is not installed; install torchvitals again") from None
     answer = Response(text, mimetype="text/html")
@@ -121,6 +132,24 @@ def _with_cookie(answer: Any, access: Access) -> Any:
     return answer
 
 
+def _packed(made: pack.Pack, kind: str) -> Response:
+    zipped = bool(request.accept_encodings.quality("gzip"))
+    answer = Response(made.compressed if zipped else made.text, mimetype=kind)
+    if zipped:
+        answer.headers["Content-Encoding"] = "gzip"
+    answer.set_etag(f"{made.tag}-{'gz' if zipped else 'plain'}")
+    answer.make_conditional(request)
+    return _for_ever(answer, made.tag)
+
+
+def _for_ever(answer: Response, tag: str) -> Response:
+    """A browser keeps what it asked for by its version, and asks again for anything else."""
+    answer.headers["Vary"] = "Accept-Encoding"
+    named = request.args.get("v") == tag
+    answer.headers["Cache-Control"] = f"private, max-age={FOR_EVER_S}, immutable" if named else "no-cache"
+    return answer
+
+
 def _plotly() -> Response:
     bundle = assets.plotly()
     if bundle is None:
@@ -137,7 +166,4 @@ def _plotly() -> Response:
     )
     if packed:
         answer.headers["Content-Encoding"] = "gzip"
-    answer.headers["Vary"] = "Accept-Encoding"
-    if request.args.get("v") == bundle.version:
-        answer.headers["Cache-Control"] = f"private, max-age={FOR_EVER_S}, immutable"
-    return answer
+    return _for_ever(answer, bundle.version)

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from werkzeug.exceptions import NotFound
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
-from monitor.batch import Batch, Block
+from monitor.batch import MAX_ROWS, Batch, Block
 from monitor.pipeline import Pipeline
 from monitor.schema import PHASES
 from monitor.web.app import create_app, doors_of
@@ -117,6 +117,14 @@ class PlayedRun:
             self.samples += 1
             self.send(blocks)
 
+    def skip(self, steps: int) -> None:
+        """Have trained so many steps more already: no sample beside them, in batches as large as they get."""
+        for first in range(0, steps, MAX_ROWS):
+            blocks = [self._steps(rank, None, min(MAX_ROWS, steps - first)) for rank in range(self.world_size)]
+            self.steps += len(blocks[0])
+            self.t_s = blocks[0].t_s[-1]
+            self.send(blocks)
+
     def end(self, **how: Any) -> None:
         """The end of every rank: `code`, `signal`, `reason`, `clean`."""
         last = {"last_step": self.steps - 1, "last_phase": "backward"}
@@ -124,9 +132,9 @@ class PlayedRun:
         self.send(events=[{"kind": "rank_end", "rank": rank, **known} for rank in range(self.world_size)])
         self.send(events=[{"kind": "run_end"}])
 
-    def _steps(self, rank: int, loss: float | None) -> Block:
+    def _steps(self, rank: int, loss: float | None, count: int = 0) -> Block:
         step_ms = sum(self.phases.values())
-        count = max(1, int(1000 / step_ms))
+        count = count or max(1, int(1000 / step_ms))
         ends = array("d", [self.t_s + (i + 1) * step_ms / 1e3 for i in range(count)])
         columns = {
             f"{phase}_ms": array("f", [self._about(self.phases.get(phase, 0.0)) for _ in range(count)])
