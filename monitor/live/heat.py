@@ -26,6 +26,9 @@ RECENT_S, FIRST_S = 0.5, 0.25
 #: Rows later than this, in seconds since the run began, are a mistake (30 years).
 _LATEST_S = 1e9
 
+#: Times of rows are rounded: a stretch as long as a column covers it, though the sum says a little less.
+_ROUNDED_S = 1e-3
+
 #: What is summed up, besides the number of steps, which comes last.
 KEYS = (*(f"{phase}_ms" for phase in PHASES), "step_ms")
 STEP, COMM, _COUNT = len(PHASES), PHASES.index("comm"), len(KEYS)
@@ -52,7 +55,8 @@ class Picture:
     def mean(self, key: str) -> Floats:
         """Mean of a step, of one key; NaN where no step was. Shape [ranks, columns].
 
-        A step that lasted longer than a column stands in every column that it covers.
+        A step, or a stretch that is told as one row, that lasted longer than a column stands in every column
+        that it covers.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             values = self.sums[:, :, KEYS.index(key)] / self.steps
@@ -71,12 +75,14 @@ class Picture:
             return np.asarray(self.sums[:, :, KEYS.index(key)].sum(axis=1) / self.steps.sum(axis=1))
 
     def _covering(self, values: Floats) -> Floats:
-        """The same, with a long step's value also where it was under way and no step ended."""
+        """The same, with a value also where steps were under way and none ended.
+
+        What ended in a column began, in all, as long before as it lasted: a rank's steps follow one another.
+        """
         count = values.shape[1]
         if not count:
             return values
-        with np.errstate(invalid="ignore", divide="ignore"):
-            lasted = self.sums[:, :, STEP] / self.steps / 1e3
+        lasted = self.sums[:, :, STEP] / 1e3 + _ROUNDED_S
         ended = self.steps > 0
         following = np.where(ended, np.arange(count), count)
         following = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]

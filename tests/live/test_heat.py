@@ -49,6 +49,32 @@ def test_a_long_step_stands_in_all_it_covers() -> None:
     assert set(seen.phase()[0][known].tolist()) == {float(PHASES.index("comm"))}
 
 
+@pytest.mark.parametrize("until_s", [10.0, 30.0, 119.0])
+def test_a_stretch_of_many_steps_stands_in_all_it_covers(until_s: float) -> None:
+    """A rank that is told in averages over longer than a column worked all the time: no hole is invented."""
+    heat, ends = Heat(), np.arange(0.8, 120.0, 0.8)
+    for rank, late_s in ((0, 0.0), (1, 0.004)):  # the same steps end a little later elsewhere
+        rows = {**steps(ends.tolist(), forward=75.0, comm=25.0), "steps": np.full(len(ends), 8.0)}
+        heat.mixed(np.full(len(ends), rank), ends + late_s, rows)
+    seen = heat.picture(0.0, until_s, 120)
+    inside = seen.t < until_s - 0.8
+    assert inside.sum() > 15
+    for values in (seen.phase(), seen.mean("step_ms"), seen.mean("comm_ms")):
+        assert np.isfinite(values[:, inside]).all()
+    assert seen.mean("step_ms")[:, inside] == pytest.approx(100.0)
+
+
+def test_a_pause_between_stretches_stays_empty() -> None:
+    """Only the time that its steps took is filled: a rank that stood still for ten seconds shows it."""
+    heat = Heat()
+    rows = {**steps([1.6, 12.4], forward=100.0), "steps": [8.0, 8.0]}
+    heat.mixed(np.array([0, 0]), np.array([1.6, 12.4]), rows)
+    seen = heat.picture(0.0, 13.0, 120)
+    empty = np.isnan(seen.phase()[0])
+    assert empty[(seen.t > 2.0) & (seen.t < 11.4)].all()
+    assert not empty[(seen.t > 11.8) & (seen.t < 12.4)].any()
+
+
 def test_the_last_minutes_stay_fine_while_the_whole_gets_coarse() -> None:
     """A run of hours keeps few columns, and its last minute is still told by half seconds."""
     ends = [float(second) for second in range(1, 7201)]
