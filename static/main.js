@@ -6,9 +6,8 @@ import { chooseLanguage, onLanguage, otherLanguage, startLanguage, t } from "./i
 import { icon } from "./icons.js";
 import { Keys } from "./keys.js";
 import { parse, TO_RUNS } from "./route.js";
-import { readRuns, RunList } from "./runs.js";
+import { newestLive, RunList } from "./runs.js";
 import { RunView } from "./runview.js";
-import { isLive } from "./status.js";
 import { Theme } from "./theme.js";
 
 class Page {
@@ -55,8 +54,8 @@ class Page {
     if (view === "run") return new RunView(run, this.#theme);
     if (view === "compare") return new (await import("./compare.js")).CompareView(asked, this.#theme);
     if (view === "runs") return new RunList();
-    const newest = await readRuns().then((runs) => runs[0], () => undefined);
-    return newest !== undefined && isLive(newest.status) ? new RunView(newest.run, this.#theme) : new RunList();
+    const newest = await newestLive();
+    return newest === undefined ? new RunList() : new RunView(newest.run, this.#theme);
   }
 
   #show(view) {

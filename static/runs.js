@@ -12,15 +12,15 @@ import { RunsTrash } from "./runstrash.js";
 import { PLAIN_TAB, showTab } from "./tab.js";
 
 const AGAIN_MS = 3_000; // between two reads of the list while it is on screen
-const MAX_ROWS = 1_000;
+const ROWS = 60; // shown at first, and added whenever the end of the list comes into view
 const HEADS = [
   ["select", N("Select")], ["name", N("Run")], ["state", N("Status")], ["sentence", N("Verdict")], ["speed", N("Steps/s")], ["steps", N("Steps")],
   ["when", N("Started")], ["lasted", N("Duration")], ["more", N("Actions")],
 ];
 
-/** The list as the hub gives it: live runs first, the newest of each first. */
-export async function readRuns(signal) {
-  return (await readList(signal)).runs;
+/** The newest run that goes on; undefined where none does, or the hub does not answer. */
+export async function newestLive() {
+  return read("api/runs?live=1").then(({ body }) => body?.runs?.[0], () => undefined);
 }
 
 async function readList(signal) {
@@ -34,6 +34,10 @@ export class RunList {
   #message = h("p", { class: "nothing", role: "status" }, t("Looking…"));
   #body = h("tbody");
   #table = h("table", { hidden: true });
+  #more = h("button", { type: "button", class: "button", hidden: true });
+  #end = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && this.#grow());
+  #limit = ROWS;
+  #query = "";
   #bar = new RunsBar(() => this.#draw());
   #trash = new RunsTrash(() => this.#refresh());
   #editor = new RunEditor({ changed: () => this.#refresh(), deleted: (run) => { this.#bar.select(run.run, false); this.#trash.offer(run); this.#refresh(); } });
@@ -47,16 +51,19 @@ export class RunList {
     const quiet = new Set(["select", "more"]);
     const head = ([name, text]) => h("th", { scope: "col", class: name }, quiet.has(name) ? h("span", { class: "offscreen" }, t(text)) : t(text));
     this.#table.append(h("caption", { class: "offscreen" }, t("All runs")), h("thead", {}, h("tr", {}, ...HEADS.map(head))), this.#body);
-    this.element.append(this.#bar.element, this.#message, this.#table, this.#trash.element, this.#editor.element);
+    this.element.append(this.#bar.element, this.#message, this.#table, this.#more, this.#trash.element, this.#editor.element);
   }
 
   connect() {
     showTab(PLAIN_TAB);
+    this.#more.addEventListener("click", this.#grow);
+    this.#end.observe(this.#more);
     this.#refresh();
   }
 
   disconnect() {
     this.#abort.abort();
+    this.#end.disconnect();
     clearTimeout(this.#timer);
   }
 
@@ -78,22 +85,32 @@ export class RunList {
     if (!this.#abort.signal.aborted) this.#timer = setTimeout(this.#refresh, AGAIN_MS);
   };
 
+  #grow = () => {
+    this.#limit += ROWS;
+    this.#draw();
+  };
+
   #draw() {
-    const found = chosen(this.#runs, this.#bar.query, this.#bar.archived);
-    const shown = found.slice(0, MAX_ROWS);
+    if (this.#bar.query !== this.#query) this.#limit = ROWS;
+    this.#query = this.#bar.query;
+    const found = chosen(this.#runs, this.#query, this.#bar.archived);
+    const shown = found.slice(0, this.#limit);
     this.#bar.update(this.#runs);
     this.#tell(shown.length, found.length);
     const elements = shown.map((run) => this.#row(run));
-    if (elements.length !== this.#body.children.length || elements.some((e, i) => this.#body.children[i] !== e)) {
-      this.#body.replaceChildren(...elements);
-    }
+    const same = elements.findIndex((element, i) => this.#body.children[i] !== element);
+    if (same < 0) [...this.#body.children].slice(elements.length).forEach((element) => element.remove());
+    else if (same === this.#body.children.length) this.#body.append(...elements.slice(same));
+    else this.#body.replaceChildren(...elements);
   }
 
   #tell(shown, found) {
     const none = this.#runs.length === 0 ? t("No runs yet. Start one with: {command}", { command: "torchvitals run train.py" }) : t("No run is like that.");
-    setText(this.#message, shown === 0 ? none : found > shown ? t("The first {shown} of {found} runs; search for others.", { shown, found }) : "");
-    this.#message.hidden = this.#message.textContent === "";
+    setText(this.#message, shown === 0 ? none : "");
+    this.#message.hidden = shown > 0;
     this.#table.hidden = shown === 0;
+    this.#more.hidden = shown === found;
+    setText(this.#more, t("{shown} of {found} runs. Show more", { shown, found }));
   }
 
   #row(run) {

@@ -52,7 +52,7 @@ export const RUNS = {
   "Steps": "步数",
   "Steps/s": "步/秒",
   "Tags, separated by commas": "标签，用逗号分隔",
-  "The first {shown} of {found} runs; search for others.": "共 {found} 个运行，显示前 {shown} 个；其余请搜索。",
+  "{shown} of {found} runs. Show more": "共 {found} 个运行，已显示 {shown} 个；显示更多",
   "The hub does not answer. Trying again…": "监控服务没有响应，正在重试……",
   "The machine was too busy for an interval.": "机器过于繁忙，无法给出区间。",
   "The script {name} was edited; nothing else that is recorded differs.": "脚本 {name} 被修改过；其他有记录的内容都相同。",

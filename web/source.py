@@ -81,6 +81,10 @@ class Source:
         """The list of runs, newest first."""
         return runs.summaries(self._run_dir)
 
+    def live(self) -> list[dict[str, Any]]:
+        """Runs that go on, newest first."""
+        return runs.live(self._run_dir)
+
     def trash(self) -> list[dict[str, Any]]:
         """Deleted runs that can be brought back. Those whose time is over are removed."""
         trash.empty(self._run_dir)

@@ -21,6 +21,10 @@ LATEST = "latest"
 #: Seconds after which a store that could not be read is tried again though its files are the same: what
 #: kept it shut (a lock, no more files to be opened) may have gone.
 AGAIN_S = 30.0
+#: Statuses of a run that goes on.
+LIVE = frozenset({"running", "stalled"})
+#: Stores looked into for runs that go on; one that does is written every second.
+LIVE_LOOKS = 16
 #: No run began later: year 5138.
 LATEST_UNIX_S = 1e11
 
@@ -89,7 +93,17 @@ def summaries(run_dir: Path) -> list[dict[str, Any]]:
     found = [_summary(folder) for folder in folders(run_dir)]
     for run in found:
         run["baseline"] = chosen.get(run["project"]) == run["run"]
-    return sorted(found, key=lambda run: (run["started_unix_s"] or 0.0, run["run"]), reverse=True)
+    return sorted(found, key=_began, reverse=True)
+
+
+def live(run_dir: Path) -> list[dict[str, Any]]:
+    """Runs that go on, newest first, without `baseline`: only stores written last are looked into.
+
+    All of a folder with hundreds of runs takes a second to read for the first time.
+    """
+    recent = sorted(folders(run_dir), key=lambda folder: max(stamp(folder)), reverse=True)[:LIVE_LOOKS]
+    found = [run for run in map(_summary, recent) if run["status"] in LIVE]
+    return sorted(found, key=_began, reverse=True)
 
 
 def summary(folder: Path) -> dict[str, Any]:
@@ -151,6 +165,10 @@ def _described(folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
         "spark": [],
         "project": baselines.project({"name": folder.name, **meta}),
     }
+
+
+def _began(run: dict[str, Any]) -> tuple[float, str]:
+    return run["started_unix_s"] or 0.0, run["run"]
 
 
 def _time(unix_s: Any) -> float | None:

@@ -40,6 +40,18 @@ def test_newest_first(kept: Path) -> None:
     assert folders(kept / "nowhere") == []
 
 
+def test_live_ones(kept: Path) -> None:
+    """Those that are not over, the newest first, however many that are over came after them."""
+    for name, began in (("first", 10.0), ("second", 20.0)):
+        pipeline, training = Pipeline(kept), Training(run=f"20261130-000000-{name}-dddd")
+        pipeline.take(training.start(name=name, started_unix_s=began))
+        pipeline.take(training.batch(50))
+        pipeline.close()
+    record(kept, "20261130-040000-digits-eeee", "digits", 4000.0)
+    assert [run["name"] for run in runs.live(kept)] == ["second", "first"]
+    assert runs.live(kept / "nowhere") == []
+
+
 @pytest.mark.parametrize(
     ("text", "ending"),
     [
