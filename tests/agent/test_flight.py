@@ -94,12 +94,16 @@ def test_the_rank_says_where_its_dumps_go(tmp_path: Path, monkeypatch: pytest.Mo
     assert newest(1, 4, 0) is None
 
 
+#: Gloo's thread notes that a collective is done up to milliseconds after who waited for it goes on.
 HANG = """
+    import pickle
+    from torch._C._distributed_c10d import _dump_fr_trace
     model = nn.Linear(2, 2)
     dist.all_reduce(torch.ones(2))
+    while not pickle.loads(_dump_fr_trace())["entries"][0]["retired"]:
+        time.sleep(0.001)
     if rank == 0:
         waits = dist.all_reduce(torch.ones(2), async_op=True)
-    from torch._C._distributed_c10d import _dump_fr_trace
     Path(f"trace_{rank}").write_bytes(_dump_fr_trace())
     if rank == 1:
         while not Path("trace_0").exists():
