@@ -2,7 +2,7 @@
 
 import { read, runPath } from "./api.js";
 import { h } from "./dom.js";
-import { t, word } from "./i18n.js";
+import { language, t, word } from "./i18n.js";
 import { timeText } from "./ticks.js";
 
 /** A list of links; where a library is missing on the hub's machine, how to install it. */
@@ -19,9 +19,13 @@ export async function downloads({ run, range, streams }, signal) {
   return [h("p", { class: "nothing" }, rangeText(range)), h("p", { class: "choice" }, h("label", { for: "export-stream" }, t("Stream of a table")), choice), h("ul", { class: "downloads" }, ...items)];
 }
 
-/** Relative, so that a path prefix changes nothing; only the range that the viewer chose is asked for. */
-export function address(run, range, { file, stream }, chosen) {
+/**
+ * Relative, so that a path prefix changes nothing; only the range that the viewer chose is asked for. What has texts
+ * comes in the language of the page.
+ */
+export function address(run, range, { file, stream, language: speaks }, chosen) {
   const query = new URLSearchParams(stream ? { stream: chosen } : {});
+  if (speaks && language() !== "en") query.set("language", language());
   if (!range.following) {
     const [from, to] = range.bounds;
     query.set("from", String(from));

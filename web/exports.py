@@ -4,7 +4,8 @@
 | --- | --- |
 | `exports` | `{"formats": […]}`: what there is, and what to install for what does not work yet |
 | `runs/RUN/export.csv`, `export.parquet` | `?stream=&from=&to=`: a stream's rows (`rank/0` if none named) |
-| `runs/RUN/export.json`, `export.html`, `export.perfetto.json` | `?from=&to=` |
+| `runs/RUN/export.json`, `export.perfetto.json` | `?from=&to=` |
+| `runs/RUN/export.html` | `?from=&to=&language=`: `en` (if none named) or `zh-CN` |
 
 `from` and `to` are seconds since the run began. A form that lacks its library answers 501 and says what to
 install; a stream that the run does not have is 404.
@@ -16,9 +17,17 @@ import re
 from collections.abc import Iterator
 
 import werkzeug.exceptions as wrong
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
-from monitor.exports import FORMATS, Choice, Format, MissingExtraError, NoSuchStreamError, pieces
+from monitor.exports import (
+    FORMATS,
+    LANGUAGES,
+    Choice,
+    Format,
+    MissingExtraError,
+    NoSuchStreamError,
+    pieces,
+)
 
 from .api import reply, stream_of, time_range
 from .source import Source
@@ -56,12 +65,21 @@ def _described(form: Format) -> dict[str, object]:
         "file": f"export.{form.suffix}",
         "what": form.what,
         "stream": form.streams,
+        "language": form.speaks,
         "install": form.missing(),
     }
 
 
 def _choice() -> Choice:
-    return Choice(stream_of(), *time_range())
+    return Choice(stream_of(), *time_range(), _language())
+
+
+def _language() -> str:
+    """The language that the request names, English where it names none. Raises BadRequest."""
+    language = request.args.get("language") or LANGUAGES[0]
+    if language not in LANGUAGES:
+        raise wrong.BadRequest(f"language is one of {', '.join(LANGUAGES)}")
+    return language
 
 
 def _read(source: Source, run: str, form: Format, choice: Choice) -> Iterator[bytes]:

@@ -19,6 +19,7 @@ EXAMPLE = """  torchvitals report latest
   torchvitals report 20261130-031620-digits-1f3a --json report.json
   torchvitals report digits --json - | jq .time_share
   torchvitals report latest --html report.html --perfetto trace.json
+  torchvitals report latest --html report.html --language zh-CN
   torchvitals report latest --csv steps.csv --stream rank/0 --from 60 --to 120"""
 
 #: Options that take a file and a form of `monitor.exports`. `--json` is the report alone, as it always was.
@@ -33,6 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write JSON to FILE ('-': to the standard output)")
     for name in _FILES:
         parser.add_argument(f"--{name}", metavar="FILE", help=f"write {exports.FORMATS[name].what} to FILE")
+    parser.add_argument(
+        "--language",
+        choices=exports.LANGUAGES,
+        default=exports.LANGUAGES[0],
+        help="of the texts in --html (default: en)",
+    )
     parser.add_argument("--stream", metavar="NAME", help="what --csv and --parquet hold (default: rank/0)")
     parser.add_argument("--from", dest="first_s", type=float, metavar="S", help="leave out what was before")
     parser.add_argument("--to", dest="last_s", type=float, metavar="S", help="leave out what came after")
@@ -42,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report, or write what was asked for."""
     wanted = {name: getattr(args, name) for name in _FILES if getattr(args, name) is not None}
-    choice = exports.Choice(args.stream, args.first_s, args.last_s)
+    choice = exports.Choice(args.stream, args.first_s, args.last_s, args.language)
     try:
         folder = runs.resolve(args.run, state.run_dir(args.run_dir))
         for name, file in wanted.items():

@@ -13,9 +13,10 @@ from types import ModuleType
 from typing import cast
 
 from monitor.exports.choice import Choice, MissingExtraError, NoSuchStreamError
+from monitor.exports.language import LANGUAGES
 from monitor.store import Store
 
-__all__ = ["FORMATS", "Choice", "Format", "MissingExtraError", "NoSuchStreamError", "pieces"]
+__all__ = ["FORMATS", "LANGUAGES", "Choice", "Format", "MissingExtraError", "NoSuchStreamError", "pieces"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Format:
         what: a few words for a person.
         streams: whether it holds one stream, which the choice names.
         extra: the optional extra that it needs; "" for none.
+        speaks: whether it has texts, in the language that the choice names.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Format:
     what: str
     streams: bool = False
     extra: str = ""
+    speaks: bool = False
 
     def missing(self) -> str | None:
         """What to install for this form to work; None where it works."""
@@ -60,7 +63,13 @@ FORMATS = {
             extra="parquet",
         ),
         Format("json", "json", "application/json", "report, facts and series"),
-        Format("html", "html", "text/html; charset=utf-8", "report on one page that needs nothing else"),
+        Format(
+            "html",
+            "html",
+            "text/html; charset=utf-8",
+            "report on one page that needs nothing else",
+            speaks=True,
+        ),
         Format("perfetto", "perfetto.json", "application/json", "trace of the phases, a track a rank"),
     )
 }

@@ -5,7 +5,7 @@ Everything that a training told us is escaped. The page forbids itself to load o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from html import escape
 from typing import Any
@@ -14,6 +14,8 @@ from monitor import report
 from monitor.exports import svg
 from monitor.exports.charts import charts
 from monitor.exports.choice import Choice
+from monitor.exports.evidence import shown
+from monitor.exports.language import Words
 from monitor.exports.style import STYLE
 from monitor.report.text import duration, number
 from monitor.schema import PHASES
@@ -28,21 +30,25 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 def write(store: Store, choice: Choice) -> Iterator[bytes]:
     """The page. Its charts are of the choice's range, everything else of the whole run."""
-    found = report.build(store)
-    for part in (_head(found), _summary(found), _shares(found), _findings(found)):
-        yield part.encode("utf-8", "replace")
-    yield b'<section><h2>Over time</h2><div class="charts">'
+    found, words = report.build(store, pairs=True), Words(choice.language)
+    for part in (_head(found, words), _summary(found, words), _shares(found, words), _findings(found, words)):
+        yield _bytes(part)
+    yield _bytes(f'<section><h2>{words.t("Over time")}</h2><div class="charts">')
     for drawn in charts(store, choice):
-        yield drawn.encode("utf-8", "replace")
-    yield f"</div></section>{_unchecked(found)}{_configuration(store)}{_foot(found)}".encode(
-        "utf-8", "replace"
+        yield _bytes(drawn)
+    yield _bytes(
+        f"</div></section>{_unchecked(found, words)}{_configuration(store, words)}{_foot(found, words)}"
     )
 
 
-def _head(found: Report) -> str:
+def _bytes(part: str) -> bytes:
+    return part.encode("utf-8", "replace")
+
+
+def _head(found: Report, words: Words) -> str:
     name = escape(str(found["name"]))
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>'
+        f'<!doctype html><html lang="{words.code}"><head><meta charset="utf-8"><title>'
         f'{name} – torchvitals</title><meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><meta http-equiv="Content-Security-Policy" '
         f'content="{_POLICY}"><style>{STYLE}</style></head><body><header><h1>{name}</h1>'
@@ -50,32 +56,33 @@ def _head(found: Report) -> str:
     )
 
 
-def _summary(found: Report) -> str:
-    verdict = (found.get("verdict") or {}).get("text")
-    spoken = f'<p class="verdict">{escape(str(verdict))}</p>' if verdict else ""
+def _summary(found: Report, words: Words) -> str:
+    verdict = found.get("verdict") or {}
+    told = words.said(verdict.get("text") or "", verdict.get("i18n"))
+    spoken = f'<p class="verdict">{escape(told)}</p>' if told else ""
     rates, step, memory = found["throughput"], found["step_ms"], found["memory"]
     rows = [
-        ("Status", _status(found)),
-        ("Started", _when(found.get("started_unix_s"))),
-        ("Steps", f"{found['steps']:,}"),
-        ("Duration", duration(found["duration_s"]) if found["duration_s"] is not None else None),
-        ("Ranks", str(found["world_size"])),
-        ("Steps per second", _number(rates["steps_per_s"])),
-        ("Samples per second", _number(rates["samples_per_s"])),
-        ("Tokens per second", _number(rates["tokens_per_s"])),
-        ("Step time p50 / p95 / p99", " / ".join(_number(step[q]) or "–" for q in step) + " ms"),
-        ("Memory", _number(memory["rss_mb"], " MB")),
-        ("Records lost", f"{found['dropped_records']:,}"),
+        (words.t("Status"), _status(found, words)),
+        (words.t("Started"), _when(found.get("started_unix_s"))),
+        (words.t("Steps"), f"{found['steps']:,}"),
+        (words.t("Duration"), duration(found["duration_s"]) if found["duration_s"] is not None else None),
+        (words.t("Number of ranks"), str(found["world_size"])),
+        (words.t("Steps per second"), _number(rates["steps_per_s"])),
+        (words.t("Samples per second"), _number(rates["samples_per_s"])),
+        (words.t("Tokens per second"), _number(rates["tokens_per_s"])),
+        (words.t("Step time p50 / p95 / p99"), " / ".join(_number(step[q]) or "–" for q in step) + " ms"),
+        (words.t("Memory"), _number(memory["rss_mb"], " MB")),
+        (words.t("Records lost"), f"{found['dropped_records']:,}"),
     ]
-    return f"<section>{spoken}{_table(rows)}</section>"
+    return f"<section>{spoken}{_table(rows, words)}</section>"
 
 
-def _status(found: Report) -> str:
-    end = found["exit"] or {}
+def _status(found: Report, words: Words) -> str:
+    status, end = words.word(found["status"]), found["exit"] or {}
     reason = end.get("reason") or end.get("signal")
     if found["status"] in ("crashed", "killed") and reason:
-        return f"{found['status']}: {reason}"
-    return str(found["status"])
+        return words.t("{status}: {reason}", status=status, reason=str(reason))
+    return status
 
 
 def _when(unix_s: Any) -> str | None:
@@ -91,9 +98,9 @@ def _number(value: Any, unit: str = "") -> str | None:
     return None if value is None else f"{number(value)}{unit}"
 
 
-def _table(rows: list[tuple[str, str | None]]) -> str:
+def _table(rows: Iterable[tuple[str, str | None]], words: Words) -> str:
     """What was not measured is said to be so, by a dash and a word for who cannot see it."""
-    none = '<span class="none" aria-label="not measured">–</span>'
+    none = f'<span class="none" aria-label="{words.t("not measured")}">–</span>'
     cells = "".join(
         f"<tr><th scope=row>{escape(label)}</th><td>{none if value is None else escape(value)}</td></tr>"
         for label, value in rows
@@ -101,24 +108,25 @@ def _table(rows: list[tuple[str, str | None]]) -> str:
     return f"<table>{cells}</table>"
 
 
-def _shares(found: Report) -> str:
+def _shares(found: Report, words: Words) -> str:
     shares = found["time_share"]
     drawn = svg.bar({phase: shares[phase] for phase in PHASES})
     if not drawn:
         return ""
     keys = "".join(
-        f'<li><svg class="key" viewBox="0 0 6 6" aria-hidden="true">'
-        f'<rect class="p-{phase}" width="6" height="6"/></svg> {phase} <b>{shares[phase]:.1%}</b></li>'
+        f'<li><svg class="key" viewBox="0 0 6 6" aria-hidden="true"><rect class="p-{phase}" width="6" '
+        f'height="6"/></svg> {escape(words.word(phase))} <b>{shares[phase]:.1%}</b></li>'
         for phase in PHASES
         if shares[phase]
     )
-    return f'<section><h2>Where a step’s time goes</h2>{drawn}<ul class="shares">{keys}</ul></section>'
+    head = words.t("Where a step's time goes")
+    return f'<section><h2>{escape(head)}</h2>{drawn}<ul class="shares">{keys}</ul></section>'
 
 
-def _findings(found: Report) -> str:
-    listed = sorted(found["findings"], key=_rank)
-    items = "".join(map(_finding, listed)) or "<p>Nothing was found that holds this run back.</p>"
-    return f"<section><h2>Findings</h2>{items}</section>"
+def _findings(found: Report, words: Words) -> str:
+    nothing = words.t("Nothing was found that holds this run back.")
+    items = [_finding(finding, words) for finding in sorted(found["findings"], key=_rank)]
+    return f"<section><h2>{words.t('Findings')}</h2>{''.join(items) or f'<p>{nothing}</p>'}</section>"
 
 
 def _rank(finding: Report) -> tuple[bool, int, float]:
@@ -129,53 +137,67 @@ def _rank(finding: Report) -> tuple[bool, int, float]:
     return finding.get("cleared_at_s") is not None, place, -(share or 0.0)
 
 
-def _finding(finding: Report) -> str:
-    severity = str(finding["severity"])
-    over = " (over)" if finding.get("cleared_at_s") is not None else ""
-    gain, where = finding.get("gain"), finding.get("location")
+def _finding(finding: Report, words: Words) -> str:
+    severity, pairs = str(finding["severity"]), finding.get("i18n") or {}
+    title, advice = (words.said(finding.get(key) or "", pairs.get(key)) for key in ("title", "advice"))
+    over = words.t(" (over)") if finding.get("cleared_at_s") is not None else ""
     parts = [
-        f'<h3><span class="{escape(severity)}">{_MARKS.get(severity, "●")} {escape(severity)}{over}</span> '
-        f"{escape(str(finding['title']))}</h3>",
-        f'<p class="cause"><code>{escape(str(finding["code"]))}</code> {escape(str(finding["cause"]))}'
-        + (f" at <code>{escape(str(where))}</code>" if where else "")
-        + f"{_steps(finding)}</p>",
-        f"<p>{escape(str(finding['advice']))}</p>" if finding.get("advice") else "",
+        f'<h3><span class="{escape(severity)}">{_MARKS.get(severity, "●")} '
+        f"{escape(words.word(severity.capitalize()) + over)}</span> {escape(title)}</h3>",
+        _place(finding, words.said(finding["cause"] or "", pairs.get("cause")), words),
+        f"<p>{escape(advice)}</p>" if advice else "",
         f"<pre>{escape(str(finding['snippet']))}</pre>" if finding.get("snippet") else "",
-        f'<p class="gain">{gain["speedup"]:.2f} times as fast without it. {escape(str(gain["basis"]))}</p>'
-        if gain
-        else "",
-        _table([(key.replace("_", " "), _evidence(value)) for key, value in finding["evidence"].items()]),
+        _gain(finding.get("gain"), pairs.get("basis"), words),
+        _table([shown(key, value, words) for key, value in finding["evidence"].items()], words),
     ]
     return f'<article class="{escape(severity)}">{"".join(parts)}</article>'
 
 
-def _steps(finding: Report) -> str:
+def _place(finding: Report, cause: str, words: Words) -> str:
+    """The finding's code, its cause, and where and when it was seen."""
+    where = finding.get("location")
+    parts = [
+        f"<code>{escape(str(finding['code']))}</code>",
+        escape(cause),
+        f"<code>{escape(str(where))}</code>" if where else "",
+        _steps(finding, words),
+    ]
+    return f'<p class="cause">{" · ".join(filter(None, parts))}</p>'
+
+
+def _steps(finding: Report, words: Words) -> str:
     first, last = finding.get("first_step"), finding.get("last_step")
-    return "" if first is None or last is None else f", steps {first} to {last}"
+    if first is None or last is None:
+        return ""
+    if first == last:
+        return words.t("step {step}", step=str(first))
+    return words.t("steps {first}–{last}", first=str(first), last=str(last))
 
 
-def _evidence(value: Any) -> str | None:
-    if isinstance(value, float):
-        return number(value)
-    return None if value is None else str(value)
+def _gain(gain: Report | None, basis: Any, words: Words) -> str:
+    if not gain:
+        return ""
+    promise = words.t("{times} times as fast without it.", times=f"{gain['speedup']:.2f}")
+    return f'<p class="gain">{escape(promise)} {escape(words.said(gain["basis"] or "", basis))}</p>'
 
 
-def _unchecked(found: Report) -> str:
+def _unchecked(found: Report, words: Words) -> str:
     rows = "".join(
         f"<tr><th scope=row><code>{escape(str(item['code']))}</code></th>"
-        f"<td>{escape(str(item['why']))}</td></tr>"
+        f"<td>{escape(words.said(item['why'], item.get('i18n')))}</td></tr>"
         for item in found["not_checked"]
     )
-    return f"<section><h2>Not checked</h2><table>{rows}</table></section>" if rows else ""
+    return f"<section><h2>{words.t('Not checked')}</h2><table>{rows}</table></section>" if rows else ""
 
 
-def _configuration(store: Store) -> str:
+def _configuration(store: Store, words: Words) -> str:
     meta = store.meta()
     told = {**(meta.get("config") or {}), "argv": " ".join(map(str, meta.get("argv") or []))}
     rows = [(str(key), str(value)) for key, value in told.items() if value not in ("", None)]
     for scope, facts in sorted(store.facts().items()):
         rows += [(f"{scope} {name}", _flat(value)) for name, value in sorted(facts.items())]
-    return f'<section class="facts"><h2>Configuration and facts</h2>{_table(list(rows))}</section>'
+    head = words.t("Configuration and facts")
+    return f'<section class="facts"><h2>{head}</h2>{_table(rows, words)}</section>'
 
 
 def _flat(value: Any) -> str:
@@ -184,5 +206,6 @@ def _flat(value: Any) -> str:
     return str(value)
 
 
-def _foot(found: Report) -> str:
-    return f"</main><footer>torchvitals report of {escape(str(found['run']))}</footer></body></html>\n"
+def _foot(found: Report, words: Words) -> str:
+    told = words.t("torchvitals report of {run}", run=str(found["run"]))
+    return f"</main><footer>{escape(told)}</footer></body></html>\n"

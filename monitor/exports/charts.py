@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from monitor.exports.choice import Choice
+from monitor.exports.language import Words
 from monitor.exports.svg import MAX_LINES, Line, chart
 from monitor.schema import BY_KEY
 from monitor.store import Store
@@ -32,34 +33,43 @@ _PANELS = (
 
 
 def charts(store: Store, choice: Choice) -> Iterator[str]:
-    """Every chart of a run that has something to show, as HTML. Of many ranks or devices, the first six."""
+    """Every chart of a run that has something to show, as HTML. Of many ranks or devices, the first six.
+
+    A name that the training made up stays as it is in every language.
+    """
+    words = Words(choice.language)
     streams = sorted(store.streams(), key=_natural)
     for title, unit, kind, keys in _PANELS:
         named = [name for name in streams if name.split("/")[0] == kind][:MAX_LINES]
         if kind == "rank" and len(named) < 2:
             continue
         if named:
-            yield _panel(store, choice, title, unit, named, keys)
+            yield _panel(store, choice, words, (words.t(title), words.word(unit)), named, keys)
     for name in [name for name in streams if name.startswith("user/")][:1]:
         for key in store.keys(name)[:MAX_OWN]:
-            yield _panel(store, choice, key, "", [name], (key,))
+            yield _panel(store, choice, words, (key, ""), [name], (key,))
 
 
 def _panel(
-    store: Store, choice: Choice, title: str, unit: str, streams: list[str], keys: tuple[str, ...]
+    store: Store,
+    choice: Choice,
+    words: Words,
+    head: tuple[str, str],
+    streams: list[str],
+    keys: tuple[str, ...],
 ) -> str:
     lines = []
     for name in streams:
         told = store.series(name, list(keys), choice.first_s, choice.last_s, POINTS)
         for key in keys:
             points = told["series"][key]
-            label = _label(key) if len(streams) == 1 else name
+            label = _label(key, words) if len(streams) == 1 else name
             lines.append(Line(label, told["t"], points["mean"], points["min"], points["max"]))
-    return chart(title, unit, lines)
+    return chart(*head, lines, words)
 
 
-def _label(key: str) -> str:
-    return BY_KEY[key].title if key in BY_KEY else key
+def _label(key: str, words: Words) -> str:
+    return words.word(BY_KEY[key].title) if key in BY_KEY else key
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

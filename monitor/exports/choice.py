@@ -16,11 +16,13 @@ class Choice:
         stream: one stream's name; None for the one that is usual (`STREAM`), or for all of them.
         first_s, last_s: range in seconds since the run began, both included; None: from the first row, to
             the last.
+        language: of the texts, for a form that has any; see `language.LANGUAGES`.
     """
 
     stream: str | None = None
     first_s: float | None = None
     last_s: float | None = None
+    language: str = "en"
 
     @property
     def named(self) -> str:

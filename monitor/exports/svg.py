@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from monitor.exports.language import Words
+
 #: Size of a chart in its own units; the page scales it.
 WIDTH, HEIGHT = 440, 160
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 8, 24
@@ -58,14 +60,18 @@ class _Frame:
         return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * (value - self.y0) / (self.y1 - self.y0)
 
 
-def chart(title: str, unit: str, lines: Sequence[Line]) -> str:
-    """Lines over time, with a legend where there are several; "" where nothing was measured."""
+def chart(title: str, unit: str, lines: Sequence[Line], words: Words | None = None) -> str:
+    """Lines over time, with a legend where there are several; "" where nothing was measured.
+
+    Title, unit and labels are in the language of `words` already (English where none is given).
+    """
     shown = [line for line in lines if line.measured][:MAX_LINES]
     if not shown:
         return ""
     frame = _frame(shown)
     drawn = [_grid(frame), *(_line(frame, line, i) for i, line in enumerate(shown))]
-    spoken = escape(f"{title}: {'; '.join(_told(line, unit) for line in shown)}")
+    words = words or Words()
+    spoken = escape(f"{title}: {'; '.join(_told(line, unit, words) for line in shown)}")
     return (
         f"<figure><figcaption>{escape(_titled(title, unit))}{_legend(shown)}</figcaption>"
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{spoken}">{"".join(drawn)}</svg>'
@@ -171,6 +177,9 @@ def _legend(lines: Sequence[Line]) -> str:
     return f'<span class="legend">{keys}</span>'
 
 
-def _told(line: Line, unit: str) -> str:
+def _told(line: Line, unit: str, words: Words) -> str:
     known = [float(v) for v in line.mean if v is not None and _known(v)]
-    return f"{line.label} from {short(known[0])} to {short(known[-1])} {unit}".strip()
+    first, last = short(known[0]), short(known[-1])
+    return words.t(
+        "{label} from {first} to {last} {unit}", label=line.label, first=first, last=last, unit=unit
+    ).strip()

@@ -26,7 +26,7 @@ NOTICES = 20
 _LOOK_S = 0.1
 
 
-def build(run: str | Path | Store) -> dict[str, Any]:
+def build(run: str | Path | Store, *, pairs: bool = False) -> dict[str, Any]:
     """The report of a run, from its folder or its open store. See CONTRACT.md for the form.
 
     `exit` has `last_step` and `last_phase` besides; `notices` is what the monitor had to say of itself,
@@ -35,6 +35,9 @@ def build(run: str | Path | Store) -> dict[str, Any]:
     of the others. `rss_mb` is the peak of the process tree's PSS where that was measured, else of the main
     process's resident memory; `cuda_allocated_mb` and `cuda_reserved_mb` are peaks too, `cuda_fragmentation`
     the share of what was reserved that lay free in split blocks.
+
+    Args:
+        pairs: leave what was said its `i18n` (see `diagnosis.say`), for a page in another language.
 
     Raises:
         StoreError: there is no such run, or its store cannot be read.
@@ -45,6 +48,7 @@ def build(run: str | Path | Store) -> dict[str, Any]:
         measures = measure(store)
         findings = store.findings()
         said = store.last_events(("warn",), NOTICES)
+    told = plain if pairs else untold
     report = {
         "schema": SCHEMA,
         "run": meta.get("run"),
@@ -53,12 +57,12 @@ def build(run: str | Path | Store) -> dict[str, Any]:
         "exit": end,
         "world_size": meta.get("world_size", 1),
         **_measured(measures),
-        "findings": [untold(finding) for finding in findings],
-        "not_checked": [untold(entry) for entry in meta.get("not_checked") or []],
+        "findings": [told(finding) for finding in findings],
+        "not_checked": [told(entry) for entry in meta.get("not_checked") or []],
         "dropped_records": measures.dropped_records,
         "reduced_ranks": measures.reduced_ranks,
         "started_unix_s": meta.get("started_unix_s"),
-        "verdict": untold(meta.get("verdict")),
+        "verdict": told(meta.get("verdict")),
         "notices": list(dict.fromkeys(str(event.get("text", "")) for event in said)),
     }
     result: dict[str, Any] = plain(report)

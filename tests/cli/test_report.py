@@ -66,6 +66,23 @@ def test_files(kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize(("words", "says"), [([], "Status"), (["--language", "zh-CN"], "状态")])
+def test_the_language_of_the_page(
+    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    """English unless told otherwise."""
+    assert main(["report", RUN, "--html", str(tmp_path / "report.html"), *words]) == 0
+    assert says in (tmp_path / "report.html").read_text()
+
+
+def test_a_language_that_there_is_not(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Is refused, and those that there are are named."""
+    with pytest.raises(SystemExit) as ended:
+        main(["report", RUN, "--html", "-", "--language", "de"])
+    assert ended.value.code == 2
+    assert "zh-CN" in capsys.readouterr().err
+
+
 def test_a_part_on_the_standard_output(kept: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """`torchvitals report latest --csv - --stream … --from … --to … | …`."""
     assert main(["report", RUN, "--csv", "-", "--stream", "rank/0", "--from", "0.03", "--to", "0.07"]) == 0

@@ -106,7 +106,7 @@ def evidence_of(tree: ast.Module) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding" and len(node.args) > 4:
             yield node.args[4]
-        if isinstance(node, ast.Assign | ast.AnnAssign):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(ast.unparse(target).split("[")[0] in ("evidence", "known") for target in targets):
                 yield node

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from batches import RUN
-from kept import keep
+from kept import finding, keep
 
 from monitor.exports.as_html import write
 from monitor.exports.choice import Choice
+from monitor.exports.language import LANGUAGES
 from monitor.store import Store
 
 ADDRESS = re.compile(
@@ -43,6 +44,13 @@ def page(run_dir: Path) -> str:
         return b"".join(write(store, Choice())).decode()
 
 
+@pytest.fixture(scope="module")
+def chinese(run_dir: Path) -> str:
+    """The same in Chinese."""
+    with Store(run_dir / RUN / "store.sqlite") as store:
+        return b"".join(write(store, Choice(language="zh-CN"))).decode()
+
+
 def test_it_needs_nothing_else(page: str):
     """No script, no address, no handler; and it forbids itself to load anything."""
     assert ADDRESS.search(re.sub("&lt;.*?&gt;", "", page)) is None
@@ -70,7 +78,7 @@ def test_it_says_what_the_report_says(page: str):
         "lr",
     ):
         assert told in text
-    assert "▲ warning" in text
+    assert "▲ Warning" in text
     assert "None" not in text
 
 
@@ -79,11 +87,80 @@ def test_what_was_not_measured_is_said_to_be_so(page: str):
     assert 'aria-label="not measured">–' in page
 
 
+#: Latin words between tags: three letters and more.
+LATIN = re.compile(r">([^<>]*[A-Za-z]{3}[^<>]*)<")
+#: What is the same in every language: names of a run and of code, units, dates.
+NAMES = re.compile(
+    r"^20\d{6}-|^20\d\d-|^p\d\d|^rank/|UTC| min$|alert\(1\)|^worker$|no steps|start workers|hiding the wait"
+)
+
+
+def test_it_is_in_the_language_asked_for(chinese: str):
+    """Verdict, headings, labels, findings, reasons: no sentence stays English, and readers are told which."""
+    assert '<html lang="zh-CN">' in chinese
+    for told in (
+        "状态",
+        "已完成",
+        "诊断结果",
+        "▲ 警告",
+        "随时间变化",
+        "未检查",
+        "配置与事实",
+        "等待数据",
+        "前向",
+    ):
+        assert told in chinese
+    body = chinese[chinese.index("<header>") : chinese.index('<section class="facts">')]
+    body = re.sub(r"<(code|pre|style)>.*?</\1>", "", body, flags=re.DOTALL)
+    left = {text.strip() for text in LATIN.findall(body) if not re.search("[\u4e00-\u9fff]", text)}
+    assert sorted(text for text in left if not NAMES.search(text)) == []
+
+
+def test_what_was_said_with_numbers_is_said_in_chinese(tmp_path: Path):
+    """Cause, advice, gain and reason come by their templates, with the figures that English has."""
+    said = {
+        "cause": ["slower {phase}", {"phase": "forward"}],
+        "advice": [
+            "Batches are read in the training loop itself: let {workers} read ahead.",
+            {"workers": "2 workers"},
+        ],
+        "basis": ["{ms:.1f} ms of each step go into logging", {"ms": "4.0"}],
+    }
+    why = {
+        "code": "recompiles",
+        "why": "fewer than 20 steps",
+        "i18n": ["fewer than {steps} steps after warm-up", {"steps": "20"}],
+    }
+    one = finding(cause="slower forward", advice="let 2 workers read ahead", i18n=said)
+    folder = keep(tmp_path, "one", findings=[one], meta={"not_checked": [why]})
+    with Store(folder / "store.sqlite") as store:
+        text = Tags(b"".join(write(store, Choice(language="zh-CN"))).decode()).text
+    for told in (
+        "训练在等待数据",
+        "前向变慢",
+        "让2 workers预先读取",
+        "每步有 4.0 毫秒",
+        "预热之后不足 20 步",
+        "2.00 倍",
+    ):
+        assert told in text
+
+
+def test_both_languages_tell_the_same(page: str, chinese: str):
+    """The same tags in the same order, and the same figures."""
+    assert Tags(chinese).tags == Tags(page).tags
+    assert ADDRESS.search(re.sub("&lt;.*?&gt;", "", chinese)) is None
+    assert re.findall(r' d="([^"]+)"', chinese) == re.findall(r' d="([^"]+)"', page)
+
+
 @pytest.mark.browser
-def test_it_looks_right_in_both_themes_and_on_paper(page: str, tmp_path: Path, chromium: Any):
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_it_looks_right_in_both_themes_and_on_paper(
+    language: str, page: str, chinese: str, tmp_path: Path, chromium: Any
+):
     """Opened from disk: no console message, no request, nothing wider than a phone, text readable."""
     file = tmp_path / "report.html"
-    file.write_text(page)
+    file.write_text(page if language == "en" else chinese)
     context = chromium.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
     try:
         tab, heard = context.new_page(), []

@@ -4,9 +4,11 @@ import { test } from "node:test";
 
 import { hubText, N, t, useMessages, word } from "../../static/i18n.js";
 import { MESSAGES } from "../../static/zh.js";
+import { REPORT } from "../../static/zh-report.js";
 
 const STATIC = new URL("../../static/", import.meta.url);
-const HUB = ["zh-findings.js", "zh-gpu.js"]; // what the hub says: tests/diagnosis/test_translations.py holds these
+// What the hub says, and its report: tests/diagnosis/test_translations.py and tests/exports/test_language.py hold these.
+const HUB = ["zh-findings.js", "zh-gpu.js", "zh-report.js"];
 const keysIn = (name) => [...readFileSync(new URL(name, STATIC), "utf8").matchAll(/^ {2}("(?:[^"\\]|\\.)*"):/gm)].map((match) => JSON.parse(match[1]));
 const sources = readdirSync(STATIC).filter((name) => name.endsWith(".js") && !name.startsWith("zh"));
 const catalogues = readdirSync(STATIC).filter((name) => name.startsWith("zh-"));
@@ -79,11 +81,11 @@ test("every Chinese text of the page is used", () => {
 });
 
 test("a translation has exactly the parameters of its original", () => {
-  for (const [text, chinese] of Object.entries(MESSAGES)) assert.deepEqual(fields(chinese), fields(text), text);
+  for (const [text, chinese] of Object.entries({ ...MESSAGES, ...REPORT })) assert.deepEqual(fields(chinese), fields(text), text);
 });
 
 test("no English text stands in a catalogue twice", () => {
   const keys = catalogues.flatMap(keysIn);
   assert.deepEqual(keys.filter((key, i) => keys.indexOf(key) !== i), []);
-  assert.equal(new Set(keys).size, Object.keys(MESSAGES).length);
+  assert.equal(new Set(keys).size, Object.keys(MESSAGES).length + Object.keys(REPORT).length);
 });

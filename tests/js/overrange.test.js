@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { address } from "../../static/drawerdownloads.js";
+import { useMessages } from "../../static/i18n.js";
 import { TimeRange } from "../../static/range.js";
 import { tilesOver } from "../../static/rangetiles.js";
 import { Track } from "../../static/series.js";
@@ -53,4 +54,17 @@ test("downloads ask for the visible range only when the viewer chose one", () =>
   assert.equal(address("a b", range, csv, "rank/0"), "api/runs/a%20b/export.csv?stream=rank%2F0");
   range.hold(2, 9);
   assert.equal(address("r", range, { file: "export.json", stream: false }, "rank/0"), "api/runs/r/export.json?from=2&to=9");
+});
+
+test("a report comes in the language of the page, and nothing else is asked for one", () => {
+  const range = new TimeRange();
+  const [html, csv] = [{ file: "export.html", language: true }, { file: "export.csv", stream: true, language: false }];
+  assert.equal(address("r", range, html, ""), "api/runs/r/export.html");
+  useMessages("zh-CN", {});
+  try {
+    assert.equal(address("r", range, html, ""), "api/runs/r/export.html?language=zh-CN");
+    assert.equal(address("r", range, csv, "rank/0"), "api/runs/r/export.csv?stream=rank%2F0");
+  } finally {
+    useMessages("en", {});
+  }
 });

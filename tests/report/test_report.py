@@ -114,6 +114,14 @@ def test_open_store(tmp_path: Path) -> None:
         assert report.build(store) == by_folder
 
 
+def test_pairs_are_for_pages(tmp_path: Path) -> None:
+    """The contract's report has no templates; who shows it in another language gets them when asking."""
+    training = Training()
+    plain = told(tmp_path, training.start(), training.batch(50, training.end()))
+    assert "i18n" not in plain["verdict"]
+    assert report.build(tmp_path / RUN, pairs=True)["verdict"]["i18n"][1] == {"steps": "50"}
+
+
 def test_no_such_run(tmp_path: Path) -> None:
     """No store, no report."""
     with pytest.raises(StoreError, match="no such run"):

@@ -47,6 +47,7 @@ def test_a_stream_and_a_range_are_taken(hub: Hub):
         ("run-1/export.csv?from=2&to=1", 400, "from lies after to"),
         ("run-1/export.html?to=soon", 400, "time"),
         ("run-1/export.csv?stream=rank/9", 404, "rank/0"),
+        ("run-1/export.html?language=xx", 400, "en, zh-CN"),
         ("run-2/export.json", 404, "no run"),
         ("..%2f..%2fetc/export.json", 404, ""),
         ("run-1/export.exe", 404, "csv"),
@@ -64,6 +65,14 @@ def test_what_there_is_can_be_asked(hub: Hub):
     formats = hub.get("/api/exports").json()["formats"]
     assert [form["file"] for form in formats] == [f"export.{suffix}" for suffix in FILES]
     assert [form["format"] for form in formats if form["stream"]] == ["csv", "parquet"]
+
+
+def test_the_report_comes_in_the_language_asked_for(hub: Hub):
+    """English unless another is named; the list of formats says which form has a language."""
+    assert '<html lang="en">' in export(hub, "html").text
+    assert '<html lang="zh-CN">' in export(hub, "html", "?language=zh-CN").text
+    formats = hub.get("/api/exports").json()["formats"]
+    assert [form["format"] for form in formats if form["language"]] == ["html"]
 
 
 def test_without_pyarrow_parquet_says_what_to_install(hub: Hub, monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,82 @@
+"""Language: the report's texts in English or in 简体中文, from the catalogue that the page has.
+
+The English text is the key, and a text that nobody translated stays English. The catalogue is in
+`static/zh-*.js`, one entry a line, and nowhere else; `static/i18n.js` does the same in a browser.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+#: Codes of the languages there are, as the page and HTML name them.
+LANGUAGES = ("en", "zh-CN")
+
+#: `{name}`; the hub's templates may carry Python's format with it.
+_FIELD = re.compile(r"\{(\w+)(?:![rs])?(?::[^{}]*)?\}")
+_ENTRY = re.compile(r'^ {2}("(?:[^"\\]|\\.)*"): ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
+
+
+class Words:
+    """Texts in one language.
+
+    Attributes:
+        code: of the language, one of `LANGUAGES`; "en" where the catalogue is not installed.
+    """
+
+    def __init__(self, code: str = LANGUAGES[0]) -> None:
+        self._messages: Mapping[str, str] = {} if code == LANGUAGES[0] else _chinese()
+        self.code = code if self._messages else LANGUAGES[0]
+
+    def t(self, template: str, /, **params: str) -> str:
+        """The text of `template`, each `{name}` replaced by the parameter of that name."""
+        text = self._messages.get(template, template)
+        return _FIELD.sub(lambda field: params.get(field[1], field[0]), text)
+
+    def word(self, text: object) -> str:
+        """A single word (a phase, a status); as it came where nobody translated it."""
+        return self._messages.get(str(text), str(text))
+
+    def said(self, text: object, pair: Any = None) -> str:
+        """A text of the hub's.
+
+        Args:
+            text: how it reads in English.
+            pair: `[template, params]` where it has parameters; a parameter may be such a pair itself.
+        """
+        if not (_is_pair(pair) and pair[0] in self._messages):
+            return self.word(text)
+        return self.t(pair[0], **{name: self._parameter(value) for name, value in pair[1].items()})
+
+    def _parameter(self, value: Any) -> str:
+        """A pair that nobody translated is filled in as it is."""
+        if not _is_pair(value):
+            return self.word(value)
+        return self.t(value[0], **{name: self._parameter(part) for name, part in value[1].items()})
+
+
+def _is_pair(value: Any) -> bool:
+    """Whether it is `[template, params]`; a damaged store may hold anything."""
+    whole = isinstance(value, list) and len(value) == 2
+    return whole and isinstance(value[0], str) and isinstance(value[1], dict)
+
+
+@cache
+def _chinese() -> dict[str, str]:
+    """English text → Chinese text, of all catalogues; empty where none is installed."""
+    entries: dict[str, str] = {}
+    for path in sorted(_static().glob("zh-*.js")):
+        found = _ENTRY.findall(path.read_text("utf-8"))
+        entries |= {json.loads(english): json.loads(chinese) for english, chinese in found}
+    return entries
+
+
+def _static() -> Path:
+    """The page's files: inside the package when installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "web" / "static"
+    return inside if inside.is_dir() else package.parent / "static"
