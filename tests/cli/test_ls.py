@@ -187,4 +187,4 @@ def test_the_terminals_own_width_is_taken(marked: Path) -> None:
     os.close(writer)
     told = os.read(reader, 65536).decode()
     os.close(reader)
-    assert "  baseline, lr 0.1, 学习率" in told.splitlines()
+    assert "  baseline, lr 0.1, 学习率 · data_starvation" in told.splitlines()
