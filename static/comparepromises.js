@@ -9,7 +9,7 @@ const WORDS = {
   confirmed: ["ok", N("confirmed"), N("at least 0.85 of the promise was reached")],
   "less than promised": ["warning", N("less than promised"), N("faster, by less than 0.85 of the promise")],
   refuted: ["critical", N("refuted"), N("no faster")],
-  "cannot tell": ["unknown", N("cannot tell"), N("chance would explain what was reached, and so would the promise kept")],
+  "cannot tell": ["unknown", N("cannot tell"), N("the interval holds the promise kept and not kept")],
   "not followed": ["info", N("not followed"), N("the finding stands in the candidate too")],
   "not checked": ["unknown", N("not checked"), N("the candidate could not tell whether it stands")],
   gone: ["ok", N("gone"), N("it promised no speed, and no longer stands")],

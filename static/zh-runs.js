@@ -72,7 +72,7 @@ export const RUNS = {
   "by {option}": "由 {option} 设置",
   "candidate": "候选",
   "cannot tell": "无法判断",
-  "chance would explain what was reached, and so would the promise kept": "偶然波动和承诺兑现都能解释这一结果",
+  "the interval holds the promise kept and not kept": "置信区间既包含承诺兑现，也包含未兑现",
   "change": "变化",
   "confirmed": "已证实",
   "faster": "更快",

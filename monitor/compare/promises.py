@@ -29,8 +29,8 @@ def promises(before: Report, after: Report, speed: Mapping[str, Any], changed: b
         was not followed), `low`, `high`, `verdict` and `together`: codes of other findings with a promise
         that are gone too, for then nobody can tell which of them brought how much.
 
-        Verdicts: "confirmed", "less than promised", "refuted"; "cannot tell" (chance would explain it, and
-        so would the promise kept); "not followed" (the finding stands in the candidate too), "not checked"
+        Verdicts: "confirmed", "less than promised", "refuted"; "cannot tell" (the interval holds the promise
+        kept and not kept); "not followed" (the finding stands in the candidate too), "not checked"
         (the candidate could not tell); and, of findings without a promise, "gone".
     """
     rows = sorted(standing(before), key=lambda f: (_ORDER.get(f["severity"], 3), -(_promised(f) or 0.0)))
@@ -55,9 +55,13 @@ def judge(promised: float, speed: Mapping[str, Any]) -> str:
     if high < 1:
         return "refuted"
     if low > 1:
-        return "confirmed" if kept else "less than promised"
-    # Chance alone would explain what was reached; the promise would too, unless the interval excludes it.
-    return "cannot tell" if high >= promised else "refuted"
+        return "confirmed" if kept else _short(high, promised, "less than promised")
+    return _short(high, promised, "refuted")
+
+
+def _short(high: float, promised: float, word: str) -> str:
+    """Less was reached than promised, but the promise may have been kept all the same: chance took it away."""
+    return "cannot tell" if high >= promised else word
 
 
 def _plain(kept: bool, reached: float) -> str:

@@ -35,6 +35,8 @@ def verdicts(before: dict[str, Any], after: dict[str, Any], speed: Any, *, chang
         (2.0, fast(1.701, 1.6, 1.8), "confirmed"),  # 0.85 of it, as the contract has it
         (2.0, fast(1.69, 1.6, 1.8), "less than promised"),
         (2.0, fast(1.2), "less than promised"),
+        # surely faster, but a busy machine may have taken the rest
+        (4.48, fast(3.6, 2.22, 19.4), "cannot tell"),
         (2.0, fast(1.01, 0.96, 1.06), "refuted"),
         (2.0, fast(0.8), "refuted"),
         # a small promise: not kept by a run that is surely slower, though 0.9 is more than 0.85 of it
