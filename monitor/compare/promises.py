@@ -60,7 +60,7 @@ def judge(promised: float, speed: Mapping[str, Any]) -> str:
 
 
 def _short(high: float, promised: float, word: str) -> str:
-    """Less was reached than promised, but the promise may have been kept all the same: chance took it away."""
+    """Less was reached than promised, but where chance took the rest the promise was kept all the same."""
     return "cannot tell" if high >= promised else word
 
 

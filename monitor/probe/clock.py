@@ -27,7 +27,7 @@ class Clock(NamedTuple):
         pop: pop(depth). Back to what ran when `push` gave that depth, whatever was left open since.
         floor: floor(phase). What time belongs to while nothing is open: OTHER, or EVAL. The end of a
             step makes it OTHER.
-        on_floor: the phase set by `floor`.
+        ground: a list of one, to be read: the phase set by `floor`.
         mark: mark() -> (time_ns, spent): the step as it stands now, for `cut`.
         lap: lap() -> (time_ns, spent): ends the step now. `spent` has a nanosecond count a phase.
         cut: cut(mark): ends the step where it was marked; what came since belongs to the next one.
@@ -41,7 +41,7 @@ class Clock(NamedTuple):
     push: Callable[[int], int]
     pop: Callable[[int], None]
     floor: Callable[[int], None]
-    on_floor: Callable[[], int]
+    ground: list[int]
     mark: Callable[[], tuple[int, list[int]]]
     lap: Callable[[], tuple[int, list[int]]]
     cut: Callable[[tuple[int, list[int]]], None]
@@ -68,7 +68,7 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
     nothing = tuple(spent)
     stack: list[int] = []
     trace: list[Callable[[int], None]] = []
-    ground, current, since = OTHER, BEFORE, now()
+    ground, current, since = [OTHER], BEFORE, now()
     live[LIVE_PHASE], live[LIVE_SINCE_NS] = BEFORE, since
 
     def push(phase: int) -> int:
@@ -96,8 +96,8 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
             trace[0](current)
 
     def floor(phase: int) -> None:
-        nonlocal ground, current, since
-        ground = phase
+        nonlocal current, since
+        ground[0] = phase
         if stack:
             stack[0] = phase if stack[0] != BEFORE else BEFORE
         elif current != BEFORE and current != phase:
@@ -108,13 +108,10 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
             if trace:
                 trace[0](phase)
 
-    def on_floor() -> int:
-        return ground
-
     def begin() -> None:
         nonlocal current, since
         if current == BEFORE:
-            current, since = ground, now()
+            current, since = ground[0], now()
             live[0], live[1] = current, since
 
     def mark() -> tuple[int, list[int]]:
@@ -125,10 +122,12 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
         return at, spent[:BEFORE]
 
     def lap() -> tuple[int, list[int]]:
-        nonlocal ground, current
-        at, taken = mark()
+        nonlocal current, since
+        at = now()
+        spent[current] += at - since
+        taken, since = spent[:BEFORE], at
         stack.clear()
-        ground = current = OTHER
+        ground[0] = current = OTHER
         spent[:] = nothing
         live[0], live[1] = current, at
         return at, taken
@@ -143,4 +142,4 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
         spent[source] -= moved
         spent[target] += moved
 
-    return Clock(push, pop, floor, on_floor, mark, lap, cut, move, begin, trace)
+    return Clock(push, pop, floor, ground, mark, lap, cut, move, begin, trace)

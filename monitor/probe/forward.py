@@ -160,7 +160,7 @@ class Roots:
         self, reference: weakref.ref[nn.Module], compiled: Callable[..., Any] | None
     ) -> Callable[..., Any]:
         recorder, clock, evaluated = self.recorder, self.recorder.clock, self._evaluated
-        gate, push, pop, on_floor, floor = recorder.gate, clock.push, clock.pop, clock.on_floor, clock.floor
+        gate, push, pop, ground, floor = recorder.gate, clock.push, clock.pop, clock.ground, clock.floor
         grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
         told = recorder.told
 
@@ -169,7 +169,7 @@ class Roots:
                 return EVAL if told.phase == EVAL else FORWARD
             if not grad_enabled():
                 evaluated()
-                return EVAL if on_floor() == EVAL or not module.training else FORWARD
+                return EVAL if ground[0] == EVAL or not module.training else FORWARD
             if not module.training:
                 return EVAL
             floor(OTHER)  # an evaluation that was left early: this is training again
@@ -181,7 +181,7 @@ class Roots:
             if compiling() or get_ident() != gate[0]:
                 return original(*args, **kwargs)
             try:
-                usual = told.phase is None and grad_enabled() and on_floor() != EVAL
+                usual = told.phase is None and grad_enabled() and ground[0] != EVAL
                 depth = push(FORWARD if usual else phase_of(module))
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)

@@ -171,7 +171,7 @@ class Lead(Wraps):
 
     def _guess(self) -> bool:
         quiet = not torch.is_grad_enabled() or not self.roots.training()
-        return quiet or self.recorder.clock.on_floor() == EVAL
+        return quiet or self.recorder.clock.ground[0] == EVAL
 
     def follow(self, module: nn.Module) -> None:
         """Time this module's forward pass, and its parts', where a framework calls those alone."""

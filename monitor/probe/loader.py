@@ -183,14 +183,14 @@ class Feeds:
         There `_opening` would change nothing, so most fetches of a run need not ask what they are.
         """
         recorder, since, told = self.recorder, self._since, self.recorder.told
-        push, on_floor, on_fetch = recorder.clock.push, recorder.clock.on_floor, self.boundary.fetch
+        push, ground, on_fetch = recorder.clock.push, recorder.clock.ground, self.boundary.fetch
         grad_enabled, training = torch.is_grad_enabled, self.training
 
         def again(iterator: Any) -> tuple[Feed, bool, int, int] | None:
             feed: Feed | None = vars(iterator).get(TAG)
             if feed is None or not feed.settled or not recorder.steps % CPU_EVERY or since != [feed]:
                 return None
-            if told.phase is not None or on_floor() == EVAL or not grad_enabled() or not training():
+            if told.phase is not None or ground[0] == EVAL or not grad_enabled() or not training():
                 return None
             on_fetch()
             return feed, False, 0, push(DATA)
@@ -201,7 +201,7 @@ class Feeds:
         """Before a fetch: closes the step, tells training from evaluation, opens the phase."""
         recorder, clock, since = self.recorder, self.recorder.clock, self._since
         told = recorder.told
-        push, floor, on_floor, begin = clock.push, clock.floor, clock.on_floor, clock.begin
+        push, floor, ground, begin = clock.push, clock.floor, clock.ground, clock.begin
         on_fetch, training, grad_enabled = self.boundary.fetch, self.training, torch.is_grad_enabled
         cpu_now = time.thread_time_ns
 
@@ -228,7 +228,7 @@ class Feeds:
                 evaluates = told.phase == EVAL
             if evaluates:
                 floor(EVAL)
-            elif on_floor() == EVAL:
+            elif ground[0] == EVAL:
                 floor(OTHER)
             cpu = 0 if recorder.steps % CPU_EVERY else cpu_now()
             return feed, evaluates, cpu, push(EVAL if evaluates else DATA)

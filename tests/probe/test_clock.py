@@ -141,13 +141,13 @@ def test_a_steps_end_ends_the_evaluation(hands: Hands, end: str) -> None:
     clock.begin()
     clock.floor(EVAL)
     hands.wait(2)
-    assert clock.on_floor() == EVAL
+    assert clock.ground[0] == EVAL
     if end == "lap":
         clock.lap()
     else:
         clock.cut(clock.mark())
     hands.wait(3)
-    assert (clock.on_floor(), clock.lap()[1]) == (OTHER, spent(other=3))
+    assert (clock.ground[0], clock.lap()[1]) == (OTHER, spent(other=3))
 
 
 def test_the_live_area_says_what_runs_now(hands: Hands) -> None:

@@ -80,8 +80,8 @@ def plain(recorder: Recorder) -> Boundary:
             values[index] -= then[index] if then[index] == then[index] else 0.0
 
     def aside() -> bool:
-        """Whether what was just trained belongs to no step, by the last of the rules."""
-        if not (lead.drifts and drawn and not waiting and not told):
+        """Whether what was just trained without exchanging belongs to no step, by the last of the rules."""
+        if not drawn or waiting or told:
             return False
         values[BACKWARDS] = values[OPT_STEPS] = 0.0
         return True
@@ -112,7 +112,7 @@ def plain(recorder: Recorder) -> Boundary:
 
     def on_backward() -> None:
         nonlocal trained, marked
-        if (lead.whole is not None and not lead.whole()) or aside():
+        if (lead.whole is not None and not lead.whole()) or (lead.drifts and aside()):
             return
         trained = True
         if waiting == 1:
@@ -120,7 +120,7 @@ def plain(recorder: Recorder) -> Boundary:
 
     def on_optimizer(optimizer: int) -> None:
         nonlocal trained, marked, cycle_size
-        if (lead.whole is not None and not lead.whole()) or aside():
+        if (lead.whole is not None and not lead.whole()) or (lead.drifts and aside()):
             return
         alone = waiting != 1 and not told
         if alone and optimizer in cycle:

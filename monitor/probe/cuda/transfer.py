@@ -56,7 +56,7 @@ class Transfers:
         gate, clock = self._recorder.gate, self._recorder.clock
 
         def transfer(*args: Any, **kwargs: Any) -> Any:
-            if get_ident() != gate[0] or clock.on_floor() == EVAL:
+            if get_ident() != gate[0] or clock.ground[0] == EVAL:
                 return original(*args, **kwargs)
             self.seen, depth = True, clock.push(H2D)
             try:
