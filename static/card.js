@@ -29,7 +29,7 @@ export class Card {
   #chosen = null;
   #drawn = { to: -Infinity, atMs: -Infinity }; // newest time drawn (seconds since start), and when
 
-  /** `source`: `{schema(), tracks, range, theme, ink(), ready(), draggable}`; `on`: `{zoom, reset, chosen}`. */
+  /** `source`: `{schema(), tracks, range, theme, ink(), ready(), filled(), draggable}`; `on`: `{zoom, reset, chosen}`. */
   constructor(panel, source, on) {
     this.#panel = panel;
     this.#source = source;
@@ -52,7 +52,7 @@ export class Card {
 
   /** Draw. Unless `asked` for by the viewer, nothing happens before there is half a pixel of new data. */
   draw = (asked) => {
-    const { schema, tracks, range, theme, ink, ready, draggable } = this.#source;
+    const { schema, tracks, range, theme, ink, ready, filled, draggable } = this.#source;
     const bounds = range.bounds;
     const width = this.plot.clientWidth;
     const newest = Math.min(bounds[1], this.#newest());
@@ -69,7 +69,7 @@ export class Card {
     this.#empty.hidden = plottable;
     this.#canvas.hidden = !plottable;
     if (!plottable) {
-      setText(this.#empty, this.#lines.length > 0 ? t("Charts are on their way…") : t("not measured"));
+      setText(this.#empty, this.#lines.length > 0 || !filled() ? t("Charts are on their way…") : t("not measured"));
       setText(this.#peak, "");
       return;
     }

@@ -34,6 +34,7 @@ export class Charts {
   #resized = new ResizeObserver(() => this.#scheduler.invalidate(true));
   #ink = null;
   #ready = false;
+  #filled = false;
 
   /** `run`: its id; `schema()` and `tracks` as in History; `range`: TimeRange; `theme`: Theme; `selection`, `span`: as in Marks. */
   constructor({ run, schema, tracks, range, theme, selection, span }) {
@@ -41,13 +42,13 @@ export class Charts {
     this.#theme = theme;
     this.#bar = new RangeBar(range);
     const source = {
-      schema, tracks, range, theme, ink: () => (this.#ink ??= ink()), ready: () => this.#ready,
+      schema, tracks, range, theme, ink: () => (this.#ink ??= ink()), ready: () => this.#ready, filled: () => this.#filled,
       draggable: window.matchMedia("(pointer: fine)").matches,
     };
     const on = { zoom: this.#zoom, reset: this.#reset, chosen: () => this.#scheduler.invalidate(true) };
     this.#cards = PANELS.map((panel) => new Card(panel, source, on));
     this.#ranks = new Ranks(run, source, this.#scheduler, on);
-    this.#gpus = new Gpus(source, new GpuFacts(run), this.#scheduler);
+    this.#gpus = new Gpus(source, new GpuFacts(run), this.#scheduler, span);
     this.#crosshair = new Crosshair(this.#grid, range, [...this.#cards, ...this.#ranks.cards, this.#gpus]);
     this.#marks = new Marks(this.#grid, range, selection, span);
     const [first, ...others] = this.#cards.map((card) => card.element);
@@ -99,8 +100,15 @@ export class Charts {
   }
 
   /** New data is in the tracks. */
-  invalidate(now = false) {
-    this.#scheduler.invalidate(now);
+  invalidate() {
+    this.#scheduler.invalidate();
+  }
+
+  /** The past is in the tracks, as the hub has it. */
+  filled() {
+    this.#filled = true;
+    this.#gpus.filled();
+    this.#scheduler.invalidate(true);
   }
 
   /** What the ranks and the GPUs do now, besides what lies in the tracks. */

@@ -6,24 +6,29 @@ import { t } from "./i18n.js";
 import { reduced } from "./reduce.js";
 import { lowerBound } from "./series.js";
 
-/** Columns of a device's stream, and of what torch tells of a rank on it. */
+/** Columns of a device's stream, its memory errors among them, and of what torch tells of a rank on it. */
+export const ECC_KEYS = ["gpu_ecc_corrected", "gpu_ecc_uncorrected"];
 export const GPU_KEYS = [
   "gpu_util", "gpu_tensor_activity", "gpu_sm_activity", "gpu_dram_activity", "gpu_memory_used_mb", "gpu_memory_total_mb",
   "gpu_power_w", "gpu_power_limit_w", "gpu_temperature_c", "gpu_sm_clock_mhz", "gpu_sm_clock_max_mhz", "gpu_throttle_bits",
-  "gpu_others_util", "gpu_others_memory_mb", "gpu_ecc_corrected", "gpu_ecc_uncorrected",
+  "gpu_others_util", "gpu_others_memory_mb", ...ECC_KEYS,
 ];
 export const CUDA_KEYS = ["cuda_allocated_mb", "cuda_reserved_mb", "cuda_split_mb"];
 
 const RECENT_ROWS = 5; // a value older than so many rows is no longer the newest
 const NEAR_S = 5; // of the crosshair, at least; wider where rows are wider apart
 
-/** The row of `view` (see Track.view) at time `at`, or the newest when it is null: `{key: value | null}`. */
-export function rowAt({ t: times, series }, keys, at) {
-  const last = at === null ? times.length - 1 : nearest(times, at);
+/**
+ * The row of `view` (see Track.view) at time `at`, or the newest inside `bounds` when it is null (a view has a
+ * row beyond either edge): `{key: value | null}`.
+ */
+export function rowAt({ t: times, series }, keys, at, [from, to] = [-Infinity, Infinity]) {
+  const last = at === null ? lowerBound(times, to + 1e-9) - 1 : nearest(times, at);
+  const first = at === null ? lowerBound(times, from) : 0;
   const found = {};
   for (const key of keys) {
     found[key] = null;
-    for (let i = last; last !== null && i >= 0 && i > last - RECENT_ROWS && found[key] === null; i -= 1) {
+    for (let i = last; last !== null && i >= first && i > last - RECENT_ROWS && found[key] === null; i -= 1) {
       found[key] = series[key]?.[columnOf(key)][i] ?? null;
     }
   }

@@ -20,6 +20,7 @@ export class GpuRow {
   #notes = h("ul", { class: "gpu-notes" });
   #cells = new Map();
   #view = null;
+  #bounds;
   #cuda = null;
   #at = null;
   #noted = "";
@@ -49,6 +50,7 @@ export class GpuRow {
   /** Draw over `bounds`, from the Track of the device and the columns that torch told of it (or null). */
   draw(track, cuda, bounds, theme, ink) {
     this.#view = track.view(GPU_KEYS, ...bounds);
+    this.#bounds = bounds;
     this.#cuda = cuda;
     this.#read();
     const width = Math.max(this.#cells.get("util").spark.element.clientWidth, LEAST_POINTS);
@@ -63,7 +65,7 @@ export class GpuRow {
   }
 
   #read() {
-    const row = { ...rowAt(this.#view, GPU_KEYS, this.#at), ...cudaAt(this.#cuda, this.#at) };
+    const row = { ...rowAt(this.#view, GPU_KEYS, this.#at, this.#bounds), ...cudaAt(this.#cuda, this.#at, this.#bounds) };
     for (const [id, { text, unit, note, bad = false }] of Object.entries(readings(row))) {
       const cell = this.#cells.get(id);
       setValue(cell.text, text);
@@ -75,8 +77,8 @@ export class GpuRow {
   }
 }
 
-function cudaAt(cuda, at) {
-  return cuda === null ? Object.fromEntries(CUDA_KEYS.map((key) => [key, null])) : rowAt(cuda, CUDA_KEYS, at);
+function cudaAt(cuda, at, bounds) {
+  return cuda === null ? Object.fromEntries(CUDA_KEYS.map((key) => [key, null])) : rowAt(cuda, CUDA_KEYS, at, bounds);
 }
 
 /** Memory errors of the newest row, as notes. Pure. */

@@ -3,9 +3,10 @@
 import { h, setText } from "./dom.js";
 import { count } from "./format.js";
 import { ranksOn, whatIs } from "./gpufacts.js";
-import { CUDA_KEYS, summed } from "./gpureadings.js";
+import { CUDA_KEYS, ECC_KEYS, rowAt, summed } from "./gpureadings.js";
 import { coloursOf, eccNotes, GpuRow } from "./gpurow.js";
 import { N, t } from "./i18n.js";
+import { overlaps } from "./marks.js";
 
 /** Rows shown at most; of further devices there is their number. */
 export const MOST = 16;
@@ -20,6 +21,7 @@ export class Gpus {
   #source;
   #scheduler;
   #facts;
+  #span;
   #rows = new Map();
   #list = h("ul", { class: "gpu-rows" });
   #count = h("span", { class: "count" });
@@ -27,11 +29,12 @@ export class Gpus {
   #swatches = new Map();
   #update = {};
 
-  /** `source` as a Card's; `facts`: a GpuFacts; `scheduler` draws the rows. */
-  constructor(source, facts, scheduler) {
+  /** `source` as a Card's; `facts`: a GpuFacts; `scheduler` draws the rows; `span` as in Marks. */
+  constructor(source, facts, scheduler, span) {
     this.#source = source;
     this.#facts = facts;
     this.#scheduler = scheduler;
+    this.#span = span;
     const entries = LEGEND.map(([name, label]) => {
       const swatch = h("span", { class: "swatch" });
       this.#swatches.set(name, swatch);
@@ -45,12 +48,14 @@ export class Gpus {
   connect() {
     for (const row of this.#rows.values()) this.#scheduler.add(row.element, this.#drawing(row));
     this.#facts.connect(this.#named);
+    this.#source.range.connect(this.#moved);
     this.recolour();
   }
 
   disconnect() {
     for (const row of this.#rows.values()) this.#scheduler.remove(row.element);
     this.#facts.disconnect();
+    this.#source.range.disconnect(this.#moved);
   }
 
   /** The run's update. */
@@ -64,6 +69,11 @@ export class Gpus {
     this.#more.hidden = streams.length <= MOST;
     setText(this.#more, t("{more} more GPUs are not shown here.", { more: count(streams.length - MOST) }));
     this.#facts.ensure(streams);
+    this.#name();
+  }
+
+  /** The tracks hold the range shown. */
+  filled() {
     this.#name();
   }
 
@@ -92,6 +102,8 @@ export class Gpus {
     };
   }
 
+  #moved = (moved) => moved && this.#name();
+
   #named = () => {
     this.#name();
     for (const { element } of this.#rows.values()) this.#scheduler.ask(element);
@@ -99,14 +111,28 @@ export class Gpus {
 
   #name() {
     const hosts = new Set([...this.#rows.keys()].map((stream) => stream.split("/")[1]));
-    const newest = new Map((this.#update.tiles?.gpu ?? []).map((tile) => [`gpu/${tile.gpu}`, tile]));
+    const findings = this.#standing();
     let memory = false;
     for (const { stream, row } of this.#rows.values()) {
-      const { name, model, notes } = whatIs(stream, this.#facts.known, hosts.size > 1, this.#update.findings ?? []);
-      row.named({ name, model, notes: [...notes, ...eccNotes(newest.get(stream) ?? {})] });
+      const { name, model, notes } = whatIs(stream, this.#facts.known, hosts.size > 1, findings);
+      row.named({ name, model, notes: [...notes, ...eccNotes(this.#errors(stream))] });
       memory ||= ranksOn(stream, this.#facts.known, [...this.#source.tracks.keys()]).length > 0;
     }
     for (const name of ["allocated", "split", "cached", "others"]) this.#swatches.get(name).parentElement.hidden = !memory;
+  }
+
+  // What stands against devices, and did in the time that the viewer chose.
+  #standing() {
+    const { range } = this.#source;
+    const all = this.#update.findings ?? [];
+    return range.following ? all : all.filter((finding) => overlaps(this.#span(finding), range.bounds));
+  }
+
+  // Memory errors counted until now, or until the end of the time chosen.
+  #errors(stream) {
+    const { tracks, range } = this.#source;
+    if (range.following) return this.#update.tiles?.gpu?.find(({ gpu }) => `gpu/${gpu}` === stream) ?? {};
+    return rowAt(tracks.get(stream).view(ECC_KEYS, ...range.bounds), ECC_KEYS, null, range.bounds);
   }
 }
 

@@ -1,4 +1,4 @@
-/** A chart the size of a word, drawn on a canvas: areas, lines and marks over the page's time axis, no text. */
+/** A chart the size of a word, drawn on a canvas: areas, lines and marks over the page's time axis, no text. The selected finding's steps are a band behind it, see Marks. */
 
 import { h } from "./dom.js";
 
@@ -6,7 +6,8 @@ const MARK_PX = 3; // height of the strip of marks at the bottom
 const AIR_PX = 2; // above the highest value
 
 export class Spark {
-  element = h("canvas", { class: "spark", "aria-hidden": "true" });
+  #canvas = h("canvas", { class: "spark", "aria-hidden": "true" });
+  element = h("div", { class: "spark-box" }, h("div", { class: "mark" }), this.#canvas);
 
   /**
    * Draw `{from, to, top, areas, lines, marks}` (times in seconds, values from 0 to `top`): areas and lines
@@ -29,11 +30,11 @@ export class Spark {
   }
 
   #cleared() {
-    const { clientWidth: width, clientHeight: height } = this.element;
+    const { clientWidth: width, clientHeight: height } = this.#canvas;
     const scale = window.devicePixelRatio || 1;
     const [w, h2] = [Math.round(width * scale), Math.round(height * scale)];
-    if (this.element.width !== w || this.element.height !== h2) Object.assign(this.element, { width: w, height: h2 });
-    const context = this.element.getContext("2d");
+    if (this.#canvas.width !== w || this.#canvas.height !== h2) Object.assign(this.#canvas, { width: w, height: h2 });
+    const context = this.#canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, width, height);
     return { context, width, height };

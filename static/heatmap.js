@@ -42,7 +42,7 @@ export class HeatMap {
       reset: () => source.range.follow(), moved: this.draw,
     });
     this.#field.append(this.#canvas);
-    this.element.append(this.#field, h("div", { class: "cross" }), this.#tag, this.#tip.element, this.#said);
+    this.element.append(this.#field, h("div", { class: "mark" }), h("div", { class: "cross" }), this.#tag, this.#tip.element, this.#said);
   }
 
   connect() {

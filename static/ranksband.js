@@ -13,15 +13,17 @@ const SCHEMA = {
 export class RanksBand {
   card;
   #track = new Track();
+  #filled = false;
 
   /** `source` and `on` as a Card's. */
   constructor(source, on) {
-    const own = { ...source, tracks: new Map([["run", this.#track]]), schema: () => SCHEMA };
+    const own = { ...source, tracks: new Map([["run", this.#track]]), schema: () => SCHEMA, filled: () => this.#filled };
     this.card = new Card(PANEL, own, { ...on, chosen: () => {} });
   }
 
   /** The hub's answer `{t, min, median, max, from, to}`. */
   show(band) {
+    this.#filled = true;
     this.#track.setBase(columnsOf(band), band.from, band.to);
   }
 }

@@ -19,11 +19,12 @@ export class RanksOne {
   #close = h("button", { type: "button", class: "close" }, t("Close"));
   #onClose;
   #rank = null;
+  #filled = false; // with what the hub says of the rank shown
 
   /** `source`: as a Card's; `on`: `{zoom, reset, close}`. */
   constructor(source, on) {
     this.#onClose = on.close;
-    const own = { ...source, tracks: new Map([["run", this.#track]]), schema: () => this.#schema() };
+    const own = { ...source, tracks: new Map([["run", this.#track]]), schema: () => this.#schema(), filled: () => this.#filled };
     this.card = new Card(PANEL, own, { zoom: on.zoom, reset: on.reset, chosen: () => {} });
     this.card.element.hidden = true;
     this.element.append(h("p", { class: "ranks-one-head" }, this.#who, this.#about, this.#close), this.card.element);
@@ -44,13 +45,14 @@ export class RanksOne {
     this.element.hidden = selected === null;
     this.card.element.hidden = this.element.hidden;
     if (selected !== this.#rank) this.#track.setBase({}, 0, 0);
+    this.#filled = series?.rank === selected;
     this.#rank = selected;
     if (selected === null) return;
     this.#phases = data.phases;
     const rank = data.ranks.find((one) => one.rank === selected) ?? { rank: selected };
     setText(this.#who, rank.host ? t("Rank {rank} on {host}", { rank: rank.rank, host: rank.host }) : t("Rank {rank}", { rank: rank.rank }));
     setText(this.#about, about(rank, data.now_s));
-    if (series?.rank === selected) this.#track.setBase(series, from, to);
+    if (this.#filled) this.#track.setBase(series, from, to);
   }
 
   #schema() {

@@ -64,7 +64,7 @@ export class RunView {
     const known = () => ({ schema: this.#schema, streams: [...this.#tracks.keys()], now: this.#now });
     this.#charts = new Charts({ run, schema: () => this.#schema, tracks: this.#tracks, range: this.#range, theme, selection, span });
     this.#history = new History({
-      run, range: this.#range, tracks: this.#tracks, known, onLoaded: () => this.#charts.invalidate(true),
+      run, range: this.#range, tracks: this.#tracks, known, onLoaded: () => this.#charts.filled(),
     });
     this.#feed = new Feed(run, {
       snapshot: this.#snapshot, update: this.#update, gap: this.#gap,

@@ -1,4 +1,4 @@
-/** Draws what has changed: one drawing a frame, only what is on screen, nothing while the tab is hidden. */
+/** Draws what has changed: one drawing a frame, what waited longest first, only what is on screen, nothing while the tab is hidden. */
 
 const NEAR = "120px"; // drawn a little before it scrolls into view
 const LEAST_MS = 450; // between two drawings of the same thing, unless the viewer asked for it
@@ -76,7 +76,7 @@ export class Scheduler {
     clearTimeout(this.#timer);
     const waiting = [...this.#items.values()].filter((item) => item.dirty && item.visible);
     const due = waiting.filter((item) => nowMs - item.drawnMs >= LEAST_MS);
-    if (due.length > 0) this.#one(due[0], nowMs);
+    if (due.length > 0) this.#one(due.reduce((a, b) => (b.drawnMs < a.drawnMs ? b : a)), nowMs);
     if (due.length > 1) this.#wake();
     else if (waiting.length > due.length) this.#timer = setTimeout(this.#wake, LEAST_MS);
   };

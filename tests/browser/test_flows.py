@@ -16,6 +16,15 @@ MARKED = """() => {
   const mark = document.querySelector('[data-panel=ribbon] .mark');
   return mark.offsetWidth / (mark.parentElement.clientWidth - 62);
 }"""
+#: Where marks begin and end, as shares of the time shown: in ribbon, band and map of ranks, and a GPU's charts.
+EDGES = """() => [
+  ...['[data-panel=ribbon] > .plot', '[data-panel=ranks_step] > .plot', '.heat'].map((where) => [where, 52, 62]),
+  ...[1, 2, 3, 4, 5].map((cell) => [`.gpu-row .gpu-cell:nth-child(${cell}) .spark-box`, 0, 0]),
+].map(([where, left, around]) => {
+  const mark = document.querySelector(`${where} > .mark`);
+  const wide = mark.parentElement.clientWidth - around;
+  return [mark.offsetLeft, mark.offsetLeft + mark.offsetWidth].map((x) => (x - left) / wide);
+})"""
 
 
 def test_a_finding_marks_its_steps_in_every_chart(page: Page) -> None:
@@ -28,6 +37,24 @@ def test_a_finding_marks_its_steps_in_every_chart(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(page.locator(".grid")).not_to_have_class(re.compile("marked"))
     page.wait_for_function("() => !location.hash.includes('finding')")
+
+
+def test_a_finding_marks_its_steps_among_ranks_and_gpus_too(hub: PlayedHub, open_page) -> None:
+    """The band and the map of the ranks, and each small chart of a GPU, are marked where the large charts are;
+    the map's cells keep the colours that its legend explains.
+    """
+    PlayedRun(hub, world_size=2, gpus=1).play(15)
+    page = open_page()
+    page.locator(".heat").wait_for()
+    page.get_by_role("button", name="Show in charts").first.click()
+    page.wait_for_function(f"() => ({EDGES})()[0][0] < 0.1")  # where it began is asked of the hub
+    ribbon, *others = page.evaluate(EDGES)
+    assert ribbon[1] == pytest.approx(0.5, abs=0.02)  # half a minute is shown at least
+    assert others == [pytest.approx(ribbon, abs=0.02)] * 7  # a small chart has a hundred pixels, or fewer
+    clear = "mark => getComputedStyle(mark).backgroundColor"
+    assert page.locator(".heat > .mark").evaluate(clear) == "rgba(0, 0, 0, 0)"
+    page.keyboard.press("Escape")
+    expect(page.locator(".mark:visible")).to_have_count(0)
 
 
 def test_a_finding_by_keyboard(page: Page) -> None:

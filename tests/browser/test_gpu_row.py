@@ -139,6 +139,27 @@ def test_crosshair_reads_the_past(devices: Page) -> None:
     expect(cell(devices, 0, "util").locator(".number")).to_have_text("97")
 
 
+def test_a_range_narrows_the_rows(hub: PlayedHub, open_page) -> None:
+    """Over a stretch of time a row tells of that stretch: its values, its curves, and what stood against it."""
+    run = Devices(hub, [BUSY], None)
+    run.play(20)
+    run.rows = [{**HOT, "gpu_util": 33.0}]
+    run.play(20)
+    page = open_page()
+    gpus(page, 0).scroll_into_view_if_needed()
+    expect(cell(page, 0, "util").locator(".number")).to_have_text("33")
+    expect(gpus(page, 0).locator(".gpu-notes")).to_contain_text("memory errors")
+    page.evaluate(f"location.hash = '#/run/{run.run}?from=5&to=15'")
+    page.wait_for_selector(".range-label:not(:empty)")
+    gpus(page, 0).scroll_into_view_if_needed()
+    expect(cell(page, 0, "util").locator(".number")).to_have_text("97")
+    expect(cell(page, 0, "clock").locator(".said")).to_have_text("")
+    expect(gpus(page, 0).locator(".gpu-notes li")).to_have_count(0)
+    page.locator(".live").click()
+    expect(cell(page, 0, "util").locator(".number")).to_have_text("33")
+    expect(gpus(page, 0).locator(".gpu-notes")).to_contain_text("memory errors")
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1600, "light")])
 def test_eight_devices_on_any_screen(hub: PlayedHub, open_page, width: int, scheme: str) -> None:
     """Eight devices are readable on a phone and on a wide screen: nothing runs off, no number is cut."""

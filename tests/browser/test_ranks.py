@@ -196,6 +196,22 @@ def test_drag_narrows_all_charts(ranks: Page) -> None:
     expect(ranks.locator(".range-label")).to_contain_text("–")
 
 
+def test_a_range_narrows_map_band_and_numbers(open_page, hub: PlayedHub) -> None:
+    """In a stretch of time in which all were alike the map, the band and the table tell of that stretch only."""
+    run = Crew(hub, late=())
+    run.play(20)
+    run.late = (2,)
+    run.play(20)
+    page = open_page(f"#/run/{run.run}?from=2&to=18")
+    drawn(page)
+    page.locator(".ranks-table summary").click()
+    times = page.locator(".ranks-table tbody td:nth-child(6)")
+    expect(times).to_have_text([re.compile(r"^4[3-7]\.")] * 4)
+    expect(page.locator("[data-panel=ranks_step] .legend")).to_contain_text(re.compile(r"slowest\s*8[0-3]"))
+    page.locator(".live").click()
+    expect(times).to_contain_text([re.compile(r"^2\d\.|^1\d\.|^[0-9]\.")] + [re.compile(r"^4")] * 3)
+
+
 def test_dead_and_stopped_are_seen_at_once(ranks: Page, crew: Crew) -> None:
     """A rank that dies and one that stops come first, each with an icon, a word and what is known."""
     crew.dies(3)

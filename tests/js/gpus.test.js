@@ -85,6 +85,15 @@ test("a device that stopped answering shows nothing, not its last value for ever
   assert.deepEqual(rowAt(lost, ["gpu_util"], null), { gpu_util: null });
 });
 
+test("in a range of time stands its own newest row, none from beyond its edges", () => {
+  const one = view([0, 10, 20, 30], { gpu_util: [1, 2, 3, 4] });
+  assert.equal(rowAt(one, ["gpu_util"], null, [5, 25]).gpu_util, 3);
+  assert.equal(rowAt(one, ["gpu_util"], null, [10, 10]).gpu_util, 2);
+  assert.equal(rowAt(one, ["gpu_util"], null, [11, 19]).gpu_util, null);
+  const gone = view([0, 10, 20], { gpu_util: [1, null, null] });
+  assert.equal(rowAt(gone, ["gpu_util"], null, [5, 25]).gpu_util, null);
+});
+
 test("under the crosshair stands what was there, and nothing where no row is near", () => {
   const one = view([0, 10, 20, 100], { gpu_util: [1, 2, 3, 4] });
   assert.equal(rowAt(one, ["gpu_util"], 12).gpu_util, 2);
