@@ -156,7 +156,7 @@ def listed(browser: Browser, hub: PlayedHub, count: int) -> dict[str, Any]:
         page.goto(hub.url("#/runs").replace(f"?token={VIEWER}", ""))
         page.wait_for_function("() => seen.list", timeout=60_000)
         page.keyboard.press("/")
-        page.keyboard.type("run-01f", delay=50)
+        page.keyboard.type("run-01f3", delay=50)
         page.wait_for_function("() => document.querySelectorAll('.runs tbody tr').length === 1")
         page.get_by_label("Search runs").fill("")
         for _ in range(RUNS // 50):
