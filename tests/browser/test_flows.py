@@ -16,9 +16,9 @@ MARKED = """() => {
   const mark = document.querySelector('[data-panel=ribbon] .mark');
   return mark.offsetWidth / (mark.parentElement.clientWidth - 62);
 }"""
-#: Where marks begin and end, as shares of the time shown: in ribbon, band and map of ranks, and a GPU's charts.
+#: Where marks begin and end, as shares of the time shown: ribbon, band and map of ranks, a GPU's charts.
 EDGES = """() => [
-  ...['[data-panel=ribbon] > .plot', '[data-panel=ranks_step] > .plot', '.heat'].map((where) => [where, 52, 62]),
+  ...['[data-panel=ribbon] > .plot', '[data-panel=ranks_step] > .plot', '.heat'].map(one => [one, 52, 62]),
   ...[1, 2, 3, 4, 5].map((cell) => [`.gpu-row .gpu-cell:nth-child(${cell}) .spark-box`, 0, 0]),
 ].map(([where, left, around]) => {
   const mark = document.querySelector(`${where} > .mark`);
@@ -40,7 +40,7 @@ def test_a_finding_marks_its_steps_in_every_chart(page: Page) -> None:
 
 
 def test_a_finding_marks_its_steps_among_ranks_and_gpus_too(hub: PlayedHub, open_page) -> None:
-    """The band and the map of the ranks, and each small chart of a GPU, are marked where the large charts are;
+    """The band and the map of the ranks, and each small chart of a GPU, are marked where large charts are;
     the map's cells keep the colours that its legend explains.
     """
     PlayedRun(hub, world_size=2, gpus=1).play(15)

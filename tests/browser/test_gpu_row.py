@@ -140,7 +140,7 @@ def test_crosshair_reads_the_past(devices: Page) -> None:
 
 
 def test_a_range_narrows_the_rows(hub: PlayedHub, open_page) -> None:
-    """Over a stretch of time a row tells of that stretch: its values, its curves, and what stood against it."""
+    """Over a stretch of time a row tells of that stretch: its values, and what stood against it."""
     run = Devices(hub, [BUSY], None)
     run.play(20)
     run.rows = [{**HOT, "gpu_util": 33.0}]

@@ -196,8 +196,8 @@ def test_drag_narrows_all_charts(ranks: Page) -> None:
     expect(ranks.locator(".range-label")).to_contain_text("–")
 
 
-def test_a_range_narrows_map_band_and_numbers(open_page, hub: PlayedHub) -> None:
-    """In a stretch of time in which all were alike the map, the band and the table tell of that stretch only."""
+def test_a_range_narrows_band_and_numbers(open_page, hub: PlayedHub) -> None:
+    """In a stretch of time in which all were alike, band and table tell of that stretch only."""
     run = Crew(hub, late=())
     run.play(20)
     run.late = (2,)
