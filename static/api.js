@@ -1,6 +1,6 @@
 /** Reads from the hub over HTTP. All addresses are relative, so that a path prefix changes nothing. */
 
-import { t } from "./i18n.js";
+import { t, word } from "./i18n.js";
 
 /** What went wrong, with the HTTP status (0 when the hub did not answer at all). */
 export class ApiError extends Error {
@@ -32,8 +32,13 @@ async function ask(url, options) {
     throw error.name === "AbortError" ? error : new ApiError(0, t("the hub does not answer"));
   });
   const body = await response.json().catch(() => null);
-  if (!response.ok) throw new ApiError(response.status, body?.error ?? response.statusText);
+  if (!response.ok) throw new ApiError(response.status, refusal(body ?? {}) ?? response.statusText);
   return { response, body };
+}
+
+/** Why the hub does not do it, in the viewer's language. Its parameters are names and stay as they are: a run may be called "slow". */
+function refusal({ i18n, error }) {
+  return Array.isArray(i18n) ? t(...i18n) : error && word(error);
 }
 
 /** Path below which everything about one run lies. */

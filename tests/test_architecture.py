@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "report": "schema store diagnosis",
     "exports": "schema store report",
     "bridges": "schema store report",
-    "runs": "schema store report state",
+    "runs": "schema store diagnosis report state",
     "compare": "schema store report runs",
     "pipeline": "schema batch store diagnosis alerts live report runs",
     "launcher": "options state",

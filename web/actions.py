@@ -21,10 +21,11 @@ from flask import Blueprint, Response, request
 from werkzeug.exceptions import BadRequest, Conflict, ServiceUnavailable, UnsupportedMediaType
 
 from monitor import report, runs
+from monitor.diagnosis.say import say
 from monitor.runs import baselines, marks, trash
 from monitor.store.database import LOCKED
 
-from .api import reply
+from .api import refusal, reply
 from .encode import loads
 from .source import Source
 
@@ -38,7 +39,7 @@ def blueprint(source: Source) -> Blueprint:
         try:
             return reply(marks.mark(source.folder(run), _body()))
         except marks.MarkError as error:
-            raise BadRequest(str(error)) from None
+            raise BadRequest(error.args[0]) from None
 
     @routes.post("/baseline")
     def baseline(run: str) -> Response:
@@ -55,7 +56,7 @@ def blueprint(source: Source) -> Blueprint:
         _body()
         folder = source.folder(run)
         if _goes_on(source, folder):
-            raise Conflict(f"{folder.name} is not over; end it first")
+            raise Conflict(say("{run} is not over; end it first", run=folder.name))
         source.forget(folder.name)
         trash.empty(folder.parent)
         trash.delete(folder)
@@ -68,11 +69,11 @@ def blueprint(source: Source) -> Blueprint:
 
     @routes.errorhandler(trash.KeptError)
     def kept(error: trash.KeptError) -> Response:
-        return reply({"error": str(error)}, Conflict.code)
+        return refusal(error.args[0], Conflict.code)
 
     @routes.errorhandler(OSError)
     def unwritten(error: OSError) -> Response:
-        return reply({"error": f"it cannot be written: {error.strerror}"}, ServiceUnavailable.code)
+        return refusal(say("it cannot be written: {why}", why=error.strerror), ServiceUnavailable.code)
 
     return routes
 

@@ -1,4 +1,5 @@
-"""REST reads. Every answer is JSON, errors too: `{"error": "what is wrong"}` with 400, 403, 404 or 413.
+"""REST reads. Every answer is JSON, errors too: `{"error": "what is wrong"}` with 400, 403, 404 or 413;
+beside it `i18n` (see `monitor.diagnosis.say`) where the page can say it in another language.
 
 | path | answer |
 | --- | --- |
@@ -24,6 +25,7 @@ from flask import Blueprint, Response, request
 from werkzeug.exceptions import BadRequest, NotFound
 
 from monitor.diagnosis.doctor import discover
+from monitor.diagnosis.say import pair_of
 
 from .encode import dumps
 from .source import Source
@@ -97,6 +99,12 @@ def blueprint(source: Source) -> Blueprint:
 def reply(value: Any, status: int = 200) -> Response:
     """A JSON answer."""
     return Response(dumps(value), status, mimetype="application/json")
+
+
+def refusal(text: str, status: int) -> Response:
+    """Why something is not done, for whoever asked: with its template where it was made by `say`."""
+    pair = pair_of(text)
+    return reply({"error": str(text)} if pair is None else {"error": str(text), "i18n": pair}, status)
 
 
 def stream_of() -> str | None:

@@ -130,7 +130,7 @@ def _guarded(inner: Any, access: Access, refusals: Refusals, proxy: bool) -> Any
 def _failed(error: Exception) -> flask.Response:
     """Every error as JSON."""
     if isinstance(error, HTTPException):
-        answer = api.reply({"error": error.description or error.name}, error.code or 500)
+        answer = api.refusal(error.description or error.name, error.code or 500)
         for name, value in error.get_headers():
             if name == "Allow":
                 answer.headers[name] = value

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from monitor.diagnosis.say import say
 from monitor.state import write_private
 
 FILE_NAME = "marks.json"
@@ -16,13 +17,16 @@ TAGS, TAG_CHARS, NOTE_CHARS = 12, 40, 2_000
 #: A file longer than this is none of ours.
 _MOST_BYTES = 64 * 1024
 
+_LONG_NOTE = say("a note is a text of at most {most} characters", most=NOTE_CHARS)
+_LONG_TAG = say("a tag is a text of at most {most} characters", most=TAG_CHARS)
+
 _changing = threading.Lock()
 
 NOTHING: Mapping[str, Any] = {"tags": [], "note": "", "archived": False}
 
 
 class MarkError(ValueError):
-    """What was given is no mark. The message says what is, in one line."""
+    """What was given is no mark. The message says what is, in one line, by `say`."""
 
 
 def marks(folder: Path) -> dict[str, Any]:
@@ -53,12 +57,12 @@ def mark(folder: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
 def checked(changes: Any) -> dict[str, Any]:
     """The marks among `changes`, each in its proper form. Raises MarkError."""
     if not isinstance(changes, Mapping) or not set(changes) <= set(NOTHING):
-        raise MarkError(f"marks are an object with some of: {', '.join(NOTHING)}")
+        raise MarkError(say("marks are an object with some of: {names}", names=", ".join(NOTHING)))
     found: dict[str, Any] = {}
     if "tags" in changes:
         found["tags"] = _tags(changes["tags"])
     if "note" in changes:
-        found["note"] = _text(changes["note"], NOTE_CHARS, "a note")
+        found["note"] = _text(changes["note"], NOTE_CHARS, _LONG_NOTE)
     if "archived" in changes:
         if not isinstance(changes["archived"], bool):
             raise MarkError("archived is true or false")
@@ -69,16 +73,16 @@ def checked(changes: Any) -> dict[str, Any]:
 def _tags(value: Any) -> list[str]:
     if not isinstance(value, list):
         raise MarkError("tags are a list of words")
-    tags = [_text(tag, TAG_CHARS, "a tag") for tag in value]
+    tags = [_text(tag, TAG_CHARS, _LONG_TAG) for tag in value]
     found = list(dict.fromkeys(tag for tag in tags if tag))
     if len(found) > TAGS:
-        raise MarkError(f"a run has at most {TAGS} tags")
+        raise MarkError(say("a run has at most {most} tags", most=TAGS))
     return found
 
 
-def _text(value: Any, most: int, what: str) -> str:
+def _text(value: Any, most: int, otherwise: str) -> str:
     if not isinstance(value, str) or len(value) > most:
-        raise MarkError(f"{what} is a text of at most {most} characters")
+        raise MarkError(otherwise)
     # lone surrogates cannot be written; of control characters only line ends say anything
     kept = "".join(c for c in value if (c.isprintable() or c == "\n") and not "\ud800" <= c <= "\udfff")
     return kept.strip()

@@ -168,10 +168,14 @@ def test_readable_and_within_the_window(three: PlayedHub, open_page: Any, scheme
     assert faint(page) == []
 
 
-def test_in_chinese(three: PlayedHub, open_page: Any) -> None:
-    """The list, its search and its dialog speak Chinese."""
+def test_in_chinese(three: PlayedHub, open_page: Any, complaints: list[str]) -> None:
+    """The list, its search and its dialog speak Chinese, and so does a refusal of the hub's."""
     page = open_page("#/runs", wait="tbody tr", locale="zh-CN")
     expect(page.locator("h1")).to_have_text("运行列表")
     page.get_by_role("button", name="slow 的操作").click()
     expect(page.get_by_role("button", name="设为基线")).to_be_visible()
     assert page.get_by_role("dialog").evaluate("d => /[A-Za-z]{5}/.test(d.innerText)") is False
+    (three.run_dir / "slow" / "thesis.tex").write_text("")
+    page.get_by_role("button", name="删除").click()
+    expect(page.get_by_role("dialog")).to_contain_text("slow 中有不属于 torchvitals 的文件")
+    complaints.clear()  # the browser logs the refusal itself

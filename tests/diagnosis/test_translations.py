@@ -22,6 +22,9 @@ from monitor.schema import METRICS, PHASES
 CATALOGUES = ("zh-findings.js", "zh-gpu.js")
 ENTRY = re.compile(r'^  ("(?:[^"\\]|\\.)*"): ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
 
+#: What the page is refused with, besides.
+REFUSING = {"monitor.runs.trash", "monitor.runs.marks", "monitor.web.actions", "monitor.web.compare"}
+
 #: Code and names, not sentences.
 CODE = re.compile(r"\n|^#|^[\w.]+\(.*\)|^with torch|^DataLoader|^group |^rank \d|^reduce $|^data dependent$")
 #: Calls that hold no sentences.
@@ -41,7 +44,7 @@ def catalogue(names: tuple[str, ...] = ("zh-*.js",)) -> dict[str, str]:
 def speaking() -> tuple[Module, ...]:
     """Modules whose strings reach a page."""
     silent = {"say", "verdict", "window", "snippet", "names", "elsewhere", "steady"}
-    found = [one for one in modules().values() if one.room == "diagnosis"]
+    found = [one for one in modules().values() if one.room == "diagnosis" or one.name in REFUSING]
     return tuple(one for one in found if one.name.rpartition(".")[2] not in silent)
 
 

@@ -213,3 +213,49 @@ def test_a_damaged_run_can_be_deleted(hub: Hub, over: str) -> None:
     assert listed(hub)[over]["status"] == "unreadable"
     assert post(hub, "/api/runs/over/delete").status_code == 200
     assert post(hub, "/api/runs/over/restore").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "pair"),
+    [
+        ("run-1/delete", {}, 409, ["{run} is not over; end it first", {"run": "run-1"}]),
+        (
+            "gone/restore",
+            {},
+            409,
+            ["{run!r} is not in the trash; deleted runs are kept for an hour", {"run": "'gone'"}],
+        ),
+        (
+            "run-1/marks",
+            {"tags": list(map(str, range(13)))},
+            400,
+            ["a run has at most {most} tags", {"most": "12"}],
+        ),
+        (
+            "run-1/marks",
+            {"note": "x" * 2001},
+            400,
+            ["a note is a text of at most {most} characters", {"most": "2000"}],
+        ),
+    ],
+)
+def test_a_refusal_can_be_said_in_another_language(
+    hub: Hub, path: str, body: Any, status: int, pair: list[Any]
+) -> None:
+    """Its template comes with it; the English beside it is the same sentence."""
+    answer = post(hub, f"/api/runs/{path}", body)
+    assert (answer.status_code, answer.json()["i18n"]) == (status, pair)
+    assert answer.json()["error"] == pair[0].replace("!r", "").format(**pair[1])
+
+
+def test_a_folder_that_is_kept_says_why_in_any_language(hub: Hub, over: str) -> None:
+    """With the file that is not ours."""
+    (hub.pipeline.run_dir / over / "thesis.tex").write_text("")
+    told = post(hub, "/api/runs/over/delete").json()
+    assert told["i18n"][1] == {"run": "over", "file": "'thesis.tex'"}
+
+
+def test_what_has_no_template_has_no_pair(hub: Hub) -> None:
+    """A text without parameters is its own key in the catalogue."""
+    told = post(hub, "/api/runs/run-1/baseline", {"on": 1}).json()
+    assert told == {"error": "on is true or false"}

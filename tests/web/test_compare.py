@@ -50,6 +50,12 @@ def test_what_cannot_be_compared(two: Hub, query: str, status: int) -> None:
     assert answer.json()["error"]
 
 
+def test_a_refusal_can_be_said_in_another_language(two: Hub) -> None:
+    """Its template comes with it."""
+    told = two.get("/api/compare?runs=slow").json()
+    assert told["i18n"] == ["runs are 2 to {most} ids of runs, separated by commas", {"most": "6"}]
+
+
 def test_distance_to_the_baseline(two: Hub) -> None:
     """How much faster than the project's baseline, with its interval."""
     set_baseline(two.pipeline.run_dir, "train", "slow")
