@@ -54,20 +54,30 @@ def complaints() -> list[str]:
 
 @pytest.fixture
 def open_page(chromium: Browser, hub: PlayedHub, complaints: list[str]) -> Iterator[Open]:
-    """Opens pages: `open_page("#/runs", viewport=…, color_scheme=…)`."""
+    """Opens pages: `open_page("#/runs", viewport=…, color_scheme=…)`; `tab_of` another page, or on its own."""
     contexts: list[BrowserContext] = []
 
-    def open_(hash_: str = "", *, at: PlayedHub = hub, wait: str = ".tile .number", **options: Any) -> Page:
-        context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE_MS)
-        page = context.new_page()
+    def open_(
+        hash_: str = "",
+        *,
+        at: PlayedHub = hub,
+        wait: str = ".tile .number",
+        tab_of: Page | None = None,
+        **options: Any,
+    ) -> Page:
+        page = (context_of(options) if tab_of is None else tab_of.context).new_page()
         page.on("console", lambda message: _note(message.type in ("error", "warning"), message.text))
         page.on("pageerror", lambda error: _note(True, str(error)))
         page.on("request", lambda request: _note(_is_foreign(request.url, at.port), request.url))
         page.goto(at.url(hash_))
         page.wait_for_selector(wait)
         return page
+
+    def context_of(options: dict[str, Any]) -> BrowserContext:
+        context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        return context
 
     def _note(bad: bool, text: str) -> None:
         if bad:
