@@ -140,9 +140,13 @@ def bus_gb_s(ddp: Fact, rank: Rank) -> float | None:
 
 
 def _measured(rank: Rank) -> bool:
-    """One that is always late may wait for nobody, and exchanges all the same. A GPU's host never waits."""
-    on_device = fact(rank, "ddp").get("device", "cpu") != "cpu"
-    return bool(phase_ms(rank, "comm").any() or (np.nansum(rank.column("syncs")) and not on_device))
+    """One that is always late may wait for nobody, and exchanges all the same.
+
+    A GPU's host never waits; of other modules as well torch may tell in samples only.
+    """
+    ddp = fact(rank, "ddp")
+    sampled = ddp.get("device", "cpu") != "cpu" or ddp.get("exposed_ms") is not None
+    return bool(phase_ms(rank, "comm").any() or (np.nansum(rank.column("syncs")) and not sampled))
 
 
 def _only(rank: Rank, numbers: NDArray[np.int64]) -> Rank:

@@ -4,7 +4,8 @@ On CPU a backward pass ends when the gradients are exchanged, and the reducer kn
 ready. What lies between the last one and the end was waited for, and is taken out of the phase backward. (Its
 log says nearly the same, but only of iterations that torch measures: that cost 50 µs in each, this none.)
 On a GPU the host waits for nothing there, and measuring would make it wait: only the iterations that torch
-itself measures are read, after the fact, and told as a fact.
+itself measures are read, after the fact, and told as a fact. So is a module behind whose last gradient the
+pass still has much to do, for parts that are not wrapped: there the reducer cannot tell that from waiting.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import statistics
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import eq
 from threading import get_ident
 from typing import Any
@@ -31,8 +32,13 @@ from monitor.probe.place import location, made_at, user_frame
 from monitor.probe.recorder import COLLECTIVE_MB, COLLECTIVE_MS, SYNCS, Recorder
 from monitor.tape.layout import LIVE_PHASE, LIVE_SINCE_NS
 
-#: Torch's log is looked at after each of so many backward passes, then after every EVERY-th.
+#: A module's log is looked at in each of so many backward passes, then in every EVERY-th.
 FIRST, EVERY = 12, 10
+#: Iterations that torch measures at first, before it does so in every hundredth only (reducer.hpp).
+MEASURED = 10
+#: Copying the last gradient into its bucket takes no longer, in ns: some, and so many a byte (1 GB/s). What
+#: torch measured more than that, in LAGS passes at least, is other arithmetic (measured: 27 to 45 ms of it).
+COPY_NS, BYTE_NS, LAGS = 2_000_000, 1.0, 3
 #: Iterations measured by torch that a fact is made of.
 SAMPLED = 25
 #: Wrapped modules that are read.
@@ -47,6 +53,8 @@ class Replica:
     Attributes:
         reference, number: the module, as long as it lives, and its identity.
         place: where it was wrapped.
+        on_cpu: its reducer times gradients where they are ready, and not where they are enqueued.
+        waits: a pass has nothing left to do but to wait once this module's last gradient is in its bucket.
         gradient_mb: of all gradients together.
         unused_bytes: parameters that got no gradient in some iteration; None where torch does not look.
         sampled: exposed, whole communication and arithmetic of backward in ns, where torch measured them.
@@ -56,7 +64,7 @@ class Replica:
         self.reference = weakref.ref(module)
         self.number = id(module)
         self.place = place
-        self.on_cpu = module.device_type == "cpu"
+        self.on_cpu = self.waits = module.device_type == "cpu"
         self.unused_bytes: int | None = None
         self.sampled: deque[tuple[int, int, int]] = deque(maxlen=SAMPLED)
         log = self._log(module)
@@ -64,7 +72,10 @@ class Replica:
         self._iteration = log.ints_map.get("iteration", 0)
         self._ready = module.reducer.get_backward_stats()
         self._lags: deque[int] = deque(maxlen=SAMPLED)
-        self._lag = 0
+        # It is not known yet, but will be after the next iteration; or never.
+        self._lag = None if self._iteration < MEASURED else 0
+        self._passes = 0
+        self._copy_ns = COPY_NS + BYTE_NS * max((p.nbytes for p in _sent(module)), default=0)
         self._first = first_bucket(module, log.strs_map)
 
     @property
@@ -73,14 +84,14 @@ class Replica:
         module = self.reference()
         return module is not None and bool(module.require_backward_grad_sync)
 
-    def ready_ns(self, began: int) -> tuple[int, int | None] | None:
-        """When the last gradient was ready, and when those of the first bucket were, which goes ahead.
+    def ready_ns(self, began: int) -> tuple[int | None, int | None] | None:
+        """When the last gradient was in its bucket, and when those of the bucket were that goes ahead.
 
         Args:
             began: when the forward pass before it ended.
 
-        None where the newest backward pass did not complete an exchange. None as well for the first bucket
-        where it is not known.
+        None where the newest backward pass did not complete an exchange. None as well for either moment where
+        it is not known.
         """
         module = self.reference()
         if module is None or not began:
@@ -88,35 +99,48 @@ class Replica:
         ready, before = module.reducer.get_backward_stats(), self._ready
         # A pass through a part of it leaves the others' times as they were: 0 after buckets were put together
         # anew. Two may be equal by chance.
-        if not min(ready) or sum(map(eq, ready, before)) > len(ready) // MOST_EQUAL:
+        if not min(ready) or ((equal := sum(map(eq, ready, before))) and self._partial(module, ready, equal)):
             return None
         self._ready = ready
-        first = max(map(ready.__getitem__, self._first)) if self._first else None
-        return began + max(ready) + self._lag, None if first is None else began + first
+        first = began + max(map(ready.__getitem__, self._first)) if self._first else None
+        known = self.waits and self._lag is not None
+        return began + max(ready) + (self._lag or 0) if known else None, first
 
-    def look(self, always: bool) -> None:
+    def _partial(self, module: DistributedDataParallel, ready: list[int], equal: int) -> bool:
+        """Whether the pass left out those that took as long as before: too many, or one has no gradient."""
+        same, sent = map(eq, ready, self._ready), list(_sent(module))
+        lacks = (is_same and parameter.grad is None for parameter, is_same in zip(sent, same, strict=False))
+        return equal > len(ready) // MOST_EQUAL or (len(sent) == len(ready) and any(lacks))
+
+    @property
+    def untold(self) -> bool:
+        """Whether nothing is known of the newest pass: torch times none of a static graph's first one."""
+        module = self.reference()
+        return module is not None and bool(module.static_graph) and not any(self._ready)
+
+    def look(self) -> None:
         """Read torch's log, before the newest pass is: it tells of the one before, where torch measured that.
-
-        Args:
-            always: it was looked at after the pass before as well, so that it cannot be of an older one.
 
         Between the moment at which the last gradient is ready and the end of the arithmetic it is copied into
         its bucket. The log says how long that took; the least of what it said is taken off every pass.
         """
-        module = self.reference()
-        if module is None:
+        module, self._passes = self.reference(), self._passes + 1
+        # Read in every pass, it cannot be of an older one than the newest that was timed.
+        always = self._passes <= FIRST
+        if module is None or not (always or not self._passes % EVERY):
             return
         data = self._log(module)
         log, self._first = data.ints_map, first_bucket(module, data.strs_map)
         if log.get("iteration", 0) == self._iteration:
             return
         self._iteration = log["iteration"]
-        if self.on_cpu and always and log.get("backward_compute_time"):
+        if self.waits and always and log.get("backward_compute_time"):
             self._lags.append(max(log["backward_compute_time"] - max(self._ready), 0))
             self._lag = min(self._lags)
+            self.waits = self._lag <= self._copy_ns or len(self._lags) < LAGS
         if module.find_unused_parameters:
             self.unused_bytes = max(self.unused_bytes or 0, log.get("unused_parameter_size", 0))
-        if not self.on_cpu:
+        if not self.waits and log.get("backward_comm_time"):
             self.sampled.append((exposed_ns(log), log["backward_comm_time"], log["backward_compute_time"]))
 
     def fact(self) -> dict[str, Any] | None:
@@ -177,34 +201,30 @@ class Ddp:
         self.recorder.watchers += [self._find, self._tell]
 
     def _make_after_backward(self) -> Callable[[], None]:
-        recorder, watched, told, live = (
-            self.recorder,
-            self.watched,
-            self.recorder.told,
-            self.recorder.tape.live,
-        )
-        move, values = recorder.clock.move, recorder.values
-        forwards, exchanges, passes = self._forwards, False, 0
+        watched, told, live = self.watched, self.recorder.told, self.recorder.tape.live
+        move, values, forwards = self.recorder.clock.move, self.recorder.values, self._forwards
+        exchanges = False
 
         def after_backward() -> None:
-            nonlocal exchanges, passes
-            told.drifts = exchanges
-            passes += 1
-            ended, last, looks = live[LIVE_SINCE_NS], 0, passes <= FIRST or not passes % EVERY
+            nonlocal exchanges
+            ended, last, syncs, told_all = live[LIVE_SINCE_NS], 0, 0, True
             for replica in watched:
-                if looks:
-                    replica.look(passes <= FIRST)
-                syncs = 0
+                if replica.reference() is None:
+                    continue
+                replica.look()
                 if not replica.on_cpu:
-                    syncs = int(replica.exchanges)
+                    syncs += replica.exchanges
                 elif (ready := replica.ready_ns(forwards[replica.number])) is not None:
-                    syncs, last = 1, max(last, ready[0])
+                    syncs, last = syncs + 1, max(last, ready[0] or ended)
                     if ready[1] is not None:
                         add(values, COLLECTIVE_MS, max(ended - ready[1], 0) / 1e6)
                     add(values, COLLECTIVE_MB, replica.gradient_mb)
-                if syncs:
-                    told.drifts, exchanges = False, True
+                else:
+                    told_all = told_all and not replica.untold
+            if self._prune() and told_all:
                 add(values, SYNCS, syncs)
+            exchanges = (exchanges or syncs > 0) and bool(watched)
+            told.drifts = exchanges and told_all and not syncs
             if last:
                 move(BACKWARD, COMM, ended - last)
 
@@ -216,7 +236,7 @@ class Ddp:
 
         def _post_forward(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             output = original(module, *args, **kwargs)
-            if id(module) in forwards and grad_enabled():
+            if id(module) in forwards and grad_enabled() and module.require_backward_grad_sync:
                 forwards[id(module)] = now()
             return output
 
@@ -259,8 +279,14 @@ class Ddp:
                     made = made_at(module, type(module).__name__, user_frame(1)) or _named(module)
                     self._watch(module, made[0] if made else None)
 
+    def _prune(self) -> bool:
+        """Forget those that are gone; False where none is left: what trains on then exchanges nothing."""
+        if any(replica.reference() is None for replica in self.watched):
+            self.watched[:] = [replica for replica in self.watched if replica.reference() is not None]
+        return bool(self.watched)
+
     def _watch(self, module: DistributedDataParallel, place: str | None) -> None:
-        self.watched[:] = [replica for replica in self.watched if replica.reference() is not None]
+        self._prune()
         if len(self.watched) < WATCHED and module.logger is not None:
             self.watched.append(Replica(module, place))
             self._forwards[id(module)] = 0
@@ -285,15 +311,19 @@ def first_bucket(module: DistributedDataParallel, log: Mapping[str, str]) -> lis
     """
     if told := log.get("rebuilt_per_bucket_param_indices"):
         return [int(number) for number in told.split(",")[0].split()]
-    size, found = int((log.get("bucket_sizes") or "0").split(",")[0]), []
-    known = getattr(module, "_module_parameters", ())
-    parameters = [parameter for parameter in known if parameter.requires_grad]
+    size, found, parameters = int((log.get("bucket_sizes") or "0").split(",")[0]), [], list(_sent(module))
     for number in reversed(range(len(parameters))):
         if size <= 0:
             break
         size -= parameters[number].nbytes
         found.append(number)
     return found if found and not size else None
+
+
+def _sent(module: DistributedDataParallel) -> Iterator[nn.Parameter]:
+    """Parameters whose gradients are exchanged, in the reducer's order."""
+    known = getattr(module, "_module_parameters", ())
+    return (parameter for parameter in known if parameter.requires_grad)
 
 
 def _named(module: nn.Module) -> tuple[str, str | None] | None:

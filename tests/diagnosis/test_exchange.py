@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from windows import env, every, rank, window
@@ -72,6 +74,13 @@ def test_torchs_own_samples_speak_for_a_gpu():
     few, enough = ({"ddp": {"exposed_ms": 8.0, "sampled": n}} for n in (SAMPLED - 1, SAMPLED))
     assert sampled_share(rank(facts=few)) is None
     assert sampled_share(rank(facts=enough)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("ddp", [{"device": "cuda"}, {"device": "cpu", "exposed_ms": 8.0}])
+def test_who_never_waits_is_not_taken_for_measured(ddp: dict[str, Any]):
+    """A host that hands over to a GPU, or a module of which torch tells in samples: no waiting is no zero."""
+    assert exchange(window(rank(syncs=1, facts={"ddp": ddp}))) is None
+    assert exchange(window(rank(syncs=1, facts={"ddp": {"device": "cpu"}}))) is not None
 
 
 def test_many_ranks_are_compared_quickly():

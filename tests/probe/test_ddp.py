@@ -15,6 +15,7 @@ import torch.distributed as dist
 from loops import BATCHES, error, learn, loader, net, sgd
 from together import Told, together
 from torch import nn
+from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
 from watching import Watch, digest, watching
 
@@ -83,7 +84,8 @@ def test_no_sync_is_seen(tmp_path: Path) -> None:
                 optimizer.step()
                 optimizer.zero_grad()
     assert watch.column("syncs") == [0.0, 0.0, 0.0, 1.0] * 2
-    assert [ms > 0 for ms in watch.column("comm_ms")] == [False, False, False, True] * 2
+    assert [ms > 0 for ms in watch.column("collective_ms")] == [False, False, False, True] * 2
+    assert [ms for ms in watch.column("comm_ms") if ms > 0] in ([], watch.column("comm_ms")[7:])
 
 
 def test_training_that_exchanges_nothing_has_no_such_numbers(tmp_path: Path) -> None:
@@ -128,6 +130,7 @@ def test_the_fact_says_how_it_is_set_up(tmp_path: Path) -> None:
     size_mb = sum(p.numel() * 4 for p in model.parameters()) / 1e6
     assert (fact["world_size"], fact["backend"], fact["buckets"]) == (1, "gloo", 1)
     assert (fact["gradient_mb"], fact["bucket_cap_mb"], fact["class"]) == (size_mb, 1.0, "Sequential")
+
 
 
 class Branches(nn.Module):
@@ -292,5 +295,138 @@ def test_copying_into_the_bucket_is_not_waiting(tmp_path: Path) -> None:
             model(torch.randn(2, 1000)).mean().backward()
             optimizer.step()
     assert model._get_ddp_logging_data()["iteration"] > 0
-    early, late = median(watch.column("comm_ms")[:2]), median(watch.column("comm_ms")[4:])
-    assert late < early
+    assert all(row["comm_ms"] < row["collective_ms"] for row in watch.rows[4:])
+
+
+#: One after the other, each in eight steps: modules whose passes are not the ordinary ones.
+ODD = """
+    from torch.autograd import Function
+
+    class Slow(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            time.sleep(0.03)  # arithmetic of a part that is not wrapped
+            return gradient
+
+    class Detached(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(*[nn.Linear(8, 8) for _ in range(50)])
+            self.head = nn.Linear(8, 1)
+
+        def forward(self, x):
+            hidden = self.body(x)
+            return hidden, self.head(hidden.detach())
+
+    def partial(model, x):
+        for output in model(x):
+            output.pow(2).mean().backward()
+
+    def aside(model, x):
+        loss = model(x).pow(2).mean()
+        with model.no_sync():
+            time.sleep(0.03)
+            more = model(x + 1).mean()
+        (loss + more).backward()
+
+    def plain(model, x):
+        model(x).pow(2).mean().backward()
+
+    kept, weights = [], []
+
+    def train(model, step):
+        kept.append(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for number in range(8):
+            if rank == 1:
+                time.sleep(0.03)
+            optimizer.zero_grad()
+            step(model, torch.randn(4, 8, generator=torch.Generator().manual_seed(10 * number + rank)))
+            optimizer.step()
+        weights.extend(parameter.detach().clone() for parameter in model.parameters())
+
+    class Below(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.own, self.wrapped = nn.Linear(8, 8), DistributedDataParallel(nn.Linear(8, 1))
+
+        def forward(self, x):
+            return self.wrapped(Slow.apply(self.own(x)))
+
+    train(DistributedDataParallel(Detached()), partial)
+    train(DistributedDataParallel(nn.Linear(8, 1)), aside)
+    train(DistributedDataParallel(nn.Linear(8, 1), static_graph=True), plain)
+    kept.clear()
+    train(Below(), plain)
+    if probe is not None:
+        probe.recorder.refresh()
+    kept.clear()
+    train(nn.Linear(8, 1), plain)
+    model = nn.ParameterList(weights)
+"""
+
+
+class Odd:
+    """What two ranks told of ODD: by rank, and by the part of it."""
+
+    PARTS = ("partial", "aside", "static", "below", "plain")
+
+    def __init__(self, folder: Path) -> None:
+        self.ranks = together(folder / "watched", ODD)
+        self.bare = together(folder / "bare", ODD, watched=False)
+
+    def of(self, part: str, key: str, rank: int = 0) -> list[float]:
+        """A column of that part's steps."""
+        first = 8 * self.PARTS.index(part)
+        return self.ranks[rank].columns[key][first : first + 8]
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Odd:
+    """Two trainings of two ranks, for all the tests below."""
+    return Odd(tmp_path_factory.mktemp("odd"))
+
+
+def test_odd_passes_change_no_result_either(odd: Odd) -> None:
+    """To the last bit, and nothing of ours fails."""
+    assert [told.weights for told in odd.ranks] == [told.weights for told in odd.bare]
+    assert not [warning for told in odd.ranks for warning in told.warnings]
+    assert [len(told.columns["syncs"]) for told in odd.ranks] == [8 * len(Odd.PARTS)] * 2
+
+
+def test_a_pass_that_leaves_a_few_parameters_out_waits_for_nobody(odd: Odd) -> None:
+    """Two of 102 are left to the second pass: there it is exchanged and waited, once."""
+    assert odd.of("partial", "syncs") == [1.0] * 8
+    assert median(odd.of("partial", "comm_ms")[2:]) > 20 > median(odd.of("partial", "comm_ms", 1)[2:])
+
+
+def test_a_forward_pass_aside_moves_no_beginning(odd: Odd) -> None:
+    """Under no_sync the reducer does not begin anew: its times count from the forward pass before."""
+    assert odd.of("aside", "syncs") == [1.0] * 8
+    assert median(odd.of("aside", "comm_ms")[2:]) > 20 > median(odd.of("aside", "comm_ms", 1)[2:])
+
+
+def test_a_static_graphs_first_pass_is_not_measured(odd: Odd) -> None:
+    """Torch times no gradient in it, and exchanges all the same: it is not told that it did not."""
+    first, *others = odd.of("static", "syncs")
+    assert math.isnan(first)
+    assert others == [1.0] * 7
+    assert median(odd.of("static", "comm_ms")[3:]) > 20
+
+
+def test_arithmetic_below_a_wrapped_part_is_not_waiting(odd: Odd) -> None:
+    """It cannot be told from waiting, but in the passes that torch measures: those are told as a fact."""
+    assert odd.of("below", "syncs") == [1.0] * 8
+    assert odd.of("below", "comm_ms")[4:] == [0.0] * 4
+    late = odd.ranks[1].facts["ddp"]
+    assert late["sampled"] >= 4
+    assert late["exposed_ms"] < 20
+
+
+def test_a_training_after_the_last_wrapped_one_has_no_such_numbers(odd: Odd) -> None:
+    """Its modules are gone: zero exchanges would be a measurement."""
+    assert all(math.isnan(value) for value in odd.of("plain", "syncs"))
