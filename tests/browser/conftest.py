@@ -54,7 +54,7 @@ def complaints() -> list[str]:
 
 @pytest.fixture
 def open_page(chromium: Browser, hub: PlayedHub, complaints: list[str]) -> Iterator[Open]:
-    """Opens pages: `open_page("#/runs", viewport=…, color_scheme=…)`; `tab_of` another page, or on its own."""
+    """Opens pages: `open_page("#/runs", viewport=…, color_scheme=…)`, or as a `tab_of` another."""
     contexts: list[BrowserContext] = []
 
     def open_(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from array import array
+from pathlib import Path
 
 import pytest
+from crowd import handed
 from played import PlayedHub, PlayedRun
 from playwright.sync_api import Page, expect
 
@@ -250,6 +252,18 @@ def test_many_ranks(hub: PlayedHub, open_page) -> None:
     page.wait_for_function("() => document.querySelector('.heat-canvas').clientHeight === 6 + 40 * 8 + 24")
     page.get_by_role("button", name="By number").click()
     expect(page.get_by_role("button", name="By number")).to_have_attribute("aria-pressed", "true")
+
+
+def test_ranks_told_in_averages(hub: PlayedHub, open_page, tmp_path: Path) -> None:
+    """Where a host has too many ranks to tell of each step the map has no holes: they worked."""
+    handed(hub, tmp_path / "tapes", hosts=2, each=24, seconds=20, late=30).close()
+    page = open_page()
+    drawn(page)
+    expect(page.locator(".ranks-note")).to_have_text("46 told as averages over about a second")
+    expect(page.locator(".ranks-odd button").first).to_contain_text("rank 30 late")
+    shares = [0.02 * at for at in range(2, 30)]  # of the half minute that is shown
+    cells = {tuple(page.evaluate(PIXELS, [[5], share])[0]) for share in shares}
+    assert len(cells) == 1
 
 
 def test_before_the_first_step(hub: PlayedHub, open_page) -> None:

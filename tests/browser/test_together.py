@@ -43,7 +43,7 @@ def screens(training: PlayedRun, open_page) -> list[Page]:
 
 
 def test_two_tabs_and_a_phone_see_the_same(hub: PlayedHub, training: PlayedRun, screens: list[Page]) -> None:
-    """While the run trains on all three have its step, its verdict and its findings, each in its own words."""
+    """While the run trains on all three have its step, verdict and findings, each in its own words."""
     until(lambda: connected(hub) == (3, 3, 3))
     training.play(2)
     for page in screens:

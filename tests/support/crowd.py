@@ -7,14 +7,18 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from monitor.agent.batcher import Batcher
 from monitor.agent.follow import Follower
 from monitor.agent.reduce import Reducer
 from monitor.agent.uplink import Uplink
+from monitor.batch import Batch
 from monitor.schema import PHASES, TAPE_METRICS
 from monitor.tape.writer import TapeWriter
+
+if TYPE_CHECKING:
+    from played import PlayedHub  # needs a browser's driver, which a crowd does not
 
 #: Slots of a tape: some seconds.
 SLOTS = 256
@@ -111,15 +115,16 @@ class Crowd:
         link: gives a host's uplink.
         late: the rank that makes the others wait; None when all are alike.
         step_s: seconds of a step.
+        ago_s: so long ago it began; what is trained until now need not be paced.
     """
 
     def __init__(
         self, folder: Path, hosts: int, each: int, link: Callable[[str], Any], *, run: str = "crowd-1",
-        late: int | None = None, step_s: float = 0.1,
+        late: int | None = None, step_s: float = 0.1, ago_s: float = 0.0,
     ) -> None:  # fmt: skip
         self.run, self.step_s, self.late, self.steps = run, step_s, late, 0
         self._random = random.Random(hosts * each)
-        base_ns = time.perf_counter_ns()
+        base_ns = time.perf_counter_ns() - int(ago_s * 1e9)
         self.hosts = [
             Host(run, f"h{n}", folder / f"h{n}", range(n * each, (n + 1) * each), hosts * each, link, base_ns)
             for n in range(hosts)
@@ -164,6 +169,21 @@ class Crowd:
         values[_FORWARD] = int(whole * 0.3)
         values[_BACKWARD] = whole - values[_COMM] - values[_FORWARD]
         return values
+
+
+def handed(hub: PlayedHub, folder: Path, hosts: int, each: int, seconds: float, late: int) -> Crowd:
+    """A crowd that has trained for so long, every batch handed to a hub whose clock goes with it."""
+
+    class Hand:
+        def take(self, batch: Batch) -> None:
+            hub.played_s += 1 / hosts
+            hub.pipeline.take(batch)
+
+    crowd = Crowd(folder, hosts, each, lambda _: Hand(), late=late, ago_s=seconds)
+    crowd.run_for(seconds, paced=False)
+    for host in crowd.hosts:
+        host.send()
+    return crowd
 
 
 def uplinks(url: str, token: str, run: str, folder: Path) -> Callable[[str], Uplink]:
