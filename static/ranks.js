@@ -143,10 +143,11 @@ export class Ranks {
   }
 }
 
-/** What must be said beside the number of ranks: some not seen, some told as averages only. Pure. */
-export function note({ world_size: all, known, reduced }) {
+/** What must be said beside the number of ranks: some not seen, some told as averages only, unequal work ahead. Pure. */
+export function note({ world_size: all, known, reduced, batches = null }) {
   return [
     known < all ? t("{missing} not seen yet", { missing: count(all - known) }) : null,
     reduced > 0 ? t("{reduced} told as averages over about a second", { reduced: count(reduced) }) : null,
+    batches === null ? null : t("ranks have {least} to {most} batches: the run hangs when the first is done, unless all stop at the same step or train inside Join", { least: count(batches[0]), most: count(batches[1]) }),
   ].filter((text) => text !== null).join(" · ");
 }

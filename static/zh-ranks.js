@@ -76,6 +76,7 @@ export const RANKS = {
   "rank {rank} {state}": "rank {rank} {state}",
   "rank {rank}": "rank {rank}",
   "rank": "rank",
+  "ranks have {least} to {most} batches: the run hangs when the first is done, unless all stop at the same step or train inside Join": "各 rank 有 {least} 到 {most} 个批次：最先做完的 rank 结束后运行会卡住，除非所有 rank 在同一步停止，或在 Join 内训练",
   "reserved {size}": "已预留 {size}",
   "reserved, free": "已预留、空闲",
   "signal {signal}": "信号 {signal}",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from monitor.diagnosis.exchange import last_shares
 from monitor.diagnosis.finding import Finding
+from monitor.diagnosis.uneven import uneven
 from monitor.live import RankState, RunState
 from monitor.live.ending import clean, signal_name
 from monitor.live.heat import COMM, KEYS, STEP, Picture
@@ -86,6 +87,7 @@ class Ranks:
             "world_size": self.state.about["world_size"],
             "known": len(self.state.ranks),
             "reduced": sum(rank.reduced for rank in self.state.ranks.values()),
+            "batches": self._batches(),
             "phases": list(PHASES),
             "t": _numbers(seen.t),
             "column_s": seen.column_s,
@@ -108,6 +110,13 @@ class Ranks:
             "t": _numbers(seen.t),
             **_band(seen.ranks, values),
         }
+
+    def _batches(self) -> tuple[int, int] | None:
+        """Least and most batches that ranks have, where they differ; of a run that goes on, seen whole."""
+        ranks = self.state.ranks.values()
+        if len(ranks) != self.state.about["world_size"] or any(rank.ended is not None for rank in ranks):
+            return None
+        return uneven([rank.facts for rank in ranks])
 
     def _picture(self, begin_s: float | None, end_s: float | None, columns: int) -> Picture:
         begin_s, end_s = self._range(begin_s, end_s)

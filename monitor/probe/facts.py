@@ -158,6 +158,8 @@ def ddp_facts(model: nn.Module) -> dict[str, Any] | None:
         "iterations": told.get("iteration"),
         "has_sync_bn": bool(told.get("has_sync_bn")),
         "backend": told.get("backend_name"),
+        # only this says that training runs inside `Join`, where ranks may have unequal numbers of batches
+        "join": bool(getattr(getattr(model, "_join_config", None), "enable", False)),
     }
 
 

@@ -61,6 +61,17 @@ class Crew(PlayedRun):
     def send(self, blocks=(), events=()) -> None:
         super().send([block for block in blocks if len(block)], events)
 
+    def have_batches(self, *lengths: int) -> None:
+        """Each rank's training loader has so many."""
+        for rank, length in enumerate(lengths):
+            facts = {
+                "ddp": {"join": False},
+                "loader/1": {"role": "train", "length": length, "location": "t.py:3"},
+            }
+            self.send(
+                events=[{"kind": "fact", "rank": rank, "name": n, "value": v} for n, v in facts.items()]
+            )
+
     def stops(self, rank: int, phase: str = "data") -> None:
         """The rank takes no more steps; its agent says so."""
         self.silent.add(rank)
@@ -279,8 +290,10 @@ def test_before_the_first_step(hub: PlayedHub, open_page) -> None:
 @pytest.mark.parametrize("width", [390, 1600])
 def test_fits_any_screen(open_page, crew: Crew, width: int, scheme: str) -> None:
     """On a phone and on a wide screen, light and dark, the map fills its card and nothing runs off."""
+    crew.have_batches(50, 51, 51, 51)
     page = open_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     drawn(page)
+    expect(page.locator(".ranks-note")).to_contain_text("ranks have 50 to 51 batches: the run hangs")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     card, canvas = (page.locator(where).bounding_box() for where in (CARD, ".heat-canvas"))
     assert canvas["width"] == pytest.approx(card["width"] - 18, abs=1)

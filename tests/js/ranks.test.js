@@ -87,6 +87,12 @@ test("ranks not seen and ranks told as averages are said, and nothing else", () 
   assert.equal(note({ world_size: 1024, known: 1024, reduced: 896 }), "896 told as averages over about a second");
 });
 
+test("ranks with unequal numbers of batches are told before the run hangs", () => {
+  const text = note({ world_size: 2, known: 2, reduced: 0, batches: [50, 51] });
+  assert.match(text, /^ranks have 50 to 51 batches: the run hangs when the first is done, unless .* Join$/);
+  assert.equal(note({ world_size: 2, known: 2, reduced: 0, batches: null }), "");
+});
+
 test("a rank's state is said in the viewer's language", () => {
   useMessages("zh-CN", MESSAGES);
   try {

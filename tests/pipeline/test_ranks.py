@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from batches import RUN, Training
+from kept import LOADER
 
 from monitor.batch import Batch
 from monitor.diagnosis.finding import Finding
@@ -139,3 +140,29 @@ def test_more_steps_than_are_read_again_are_told_all_the_same(tmp_path: Path) ->
     assert seen is not None
     assert None not in seen["median"]
     assert seen["median"] == pytest.approx([10.0] * len(seen["t"]), rel=1e-3)
+
+
+def two_ranks(*lengths: int) -> tuple[RunState, Training]:
+    """A run whose ranks' training loaders have so many batches."""
+    state, training = RunState(RUN), Training(ranks=len(lengths))
+    state.take(training.start())
+    for rank, length in enumerate(lengths):
+        for name, value in (("ddp", {"join": False}), ("loader/1", {**LOADER, "length": length})):
+            state.note(training.event("fact", rank=rank, name=name, value=value), "h")
+    return state, training
+
+
+def test_unequal_numbers_of_batches_are_told_while_it_is_not_too_late() -> None:
+    """While all ranks go on; once one has ended there is nothing left to be told."""
+    state, training = two_ranks(51, 50)
+    assert table(state)["batches"] == (50, 51)
+    state.note(training.end(1), "h")
+    assert table(state)["batches"] is None
+
+
+def test_equal_numbers_and_ranks_not_seen_are_told_as_nothing() -> None:
+    """Of a rank that has not come nobody knows."""
+    assert table(two_ranks(50, 50)[0])["batches"] is None
+    state, _ = two_ranks(50, 51)
+    state.about["world_size"] = 3
+    assert table(state)["batches"] is None

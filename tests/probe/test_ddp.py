@@ -132,6 +132,18 @@ def test_the_fact_says_how_it_is_set_up(tmp_path: Path) -> None:
     assert (fact["gradient_mb"], fact["bucket_cap_mb"], fact["class"]) == (size_mb, 1.0, "Sequential")
 
 
+def test_the_fact_says_whether_training_is_inside_join(tmp_path: Path) -> None:
+    """There ranks may have unequal numbers of batches; elsewhere the run hangs."""
+    for name in ("plain", "joined"):
+        (tmp_path / name).mkdir()
+    with watching(tmp_path / "plain") as plain:
+        train(DistributedDataParallel(net()))
+    with watching(tmp_path / "joined") as joined:
+        model = DistributedDataParallel(net())
+        with Join([model]):
+            train(model)
+    assert (plain.facts()["ddp"]["join"], joined.facts()["ddp"]["join"]) == (False, True)
+
 
 class Branches(nn.Module):
     """Leaves out a layer in every other call."""
