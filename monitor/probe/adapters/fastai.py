@@ -7,6 +7,8 @@ of torch's, so both are watched here.
 from __future__ import annotations
 
 import importlib
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from monitor.probe.adapters import descends
@@ -35,18 +37,52 @@ def modules(target: Any) -> list[nn.Module]:
 def install(target: Any, lead: Lead) -> None:
     """Wrap methods of fastai's own: to a callback it hands each of its two dozen events, at 50 µs a batch."""
 
+    first: list[bool] = []
+    later: list[int] = []
+
     def begin(learner: Any) -> None:
         lead.begins()
         lead.roots.add(learner.model)
+        first[:] = [True]
 
     def end_batch(learner: Any) -> None:
         if lead.leads and learner.training and lead.stepped():
             lead.step(learner.epoch + 1)
+            if first:  # how many batches a step takes is known from the first one on
+                first.clear()
+                lead.plan(_left(learner, later.pop() if later else 0))
 
     owner = next(base for base in type(target).__mro__ if base.__name__ == "Learner")
+    if hasattr(owner, "fine_tune"):
+        lead.wrap(owner, "fine_tune", _fine_tuning(later))
     lead.time_loop(owner, "fit", begin)
     lead.after(owner, "one_batch", end_batch)
     lead.time_evaluation(owner, "_do_epoch_validate")
     lead.time_optimizer(importlib.import_module("fastai.optimizer").Optimizer, "step")
     loading = importlib.import_module("fastai.data.load")
     lead.wrap(loading, "_loaders", lambda kinds: tuple(lead.feeds.opening(kind) for kind in kinds))
+
+
+def _left(learner: Any, later: int) -> float:
+    """Steps that the fit still means to take, and one of `later` epochs after it; NaN where that is unknown."""
+    try:
+        epochs, length = learner.n_epoch - learner.epoch + later, learner.n_iter
+        return float((epochs * length - learner.iter - 1) // learner.train_iter)
+    except (AttributeError, TypeError, ZeroDivisionError):  # a loader or a callback of the user's own
+        return math.nan
+
+
+def _fine_tuning(later: list[int]) -> Callable[[Any], Any]:
+    """`fine_tune` fits twice: at its first fit the epochs of the second one are known too."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def fine_tune(learner: Any, /, epochs: Any, *args: Any, **kwargs: Any) -> Any:
+            later[:] = [epochs] if isinstance(epochs, int) else []
+            try:
+                return original(learner, epochs, *args, **kwargs)
+            finally:
+                later.clear()
+
+        return fine_tune
+
+    return make

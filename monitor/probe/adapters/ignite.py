@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import math
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -50,10 +51,12 @@ def modules(target: Any) -> list[nn.Module]:
 def install(target: Any, lead: Lead) -> None:
     """Handle the end of each iteration, and the fetching of batches that come from no DataLoader."""
     events = importlib.import_module("ignite.engine").Events
+    begun: list[int] = []
     handles = [
+        target.add_event_handler(events.STARTED, lead.safe(_started(begun))),
         target.add_event_handler(events.GET_BATCH_STARTED, lead.safe(lead.open_fetch)),
         target.add_event_handler(events.GET_BATCH_COMPLETED, lead.safe(_fetched(lead))),
-        target.add_event_handler(events.ITERATION_COMPLETED, lead.safe(_iterated(lead))),
+        target.add_event_handler(events.ITERATION_COMPLETED, lead.safe(_iterated(lead, begun))),
     ]
     _attached.add(target)
 
@@ -75,12 +78,30 @@ def _fetched(lead: Lead) -> Callable[[Any], None]:
     return fetched
 
 
-def _iterated(lead: Lead) -> Callable[[Any], None]:
+def _started(begun: list[int]) -> Callable[[Any], None]:
+    """Keeps the iteration at which the run begins, which is not 0 where it goes on from a checkpoint."""
+
+    def started(engine: Any) -> None:
+        begun[:] = [engine.state.iteration]
+
+    return started
+
+
+def _iterated(lead: Lead, begun: list[int]) -> Callable[[Any], None]:
     def iterated(engine: Any) -> None:
         if lead.stepped() or not lead.trained():
             lead.step(engine.state.epoch)
+            if begun:  # how many iterations a step takes is known from the first one on
+                lead.plan(_left(engine.state) // (engine.state.iteration - begun.pop()))
 
     return iterated
+
+
+def _left(state: Any) -> float:
+    """Iterations that the run still means to do; NaN where the loader has no length."""
+    most, epochs, length = getattr(state, "max_iters", None), state.max_epochs, state.epoch_length
+    whole = epochs * length if most is None and epochs and length else most
+    return math.nan if whole is None else whole - state.iteration
 
 
 def _running(lead: Lead) -> Callable[[Any], Any]:

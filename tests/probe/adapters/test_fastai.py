@@ -189,3 +189,48 @@ def test_an_exception_reaches_the_user(tmp_path: Path) -> None:
             fit(target, cbs=[Break()])
         assert seen.probe is not None
         assert seen.probe.recorder.told.whole is None
+
+
+def plans(seen: Any) -> list[dict[str, int]]:
+    """What was told of the number of steps."""
+    return [event["value"] for event in seen.of("fact") if event["name"] == "plan"]
+
+
+@pytest.mark.parametrize(("accumulate", "steps"), [(0, 24), (24, 8)])
+def test_the_number_of_steps_is_known(tmp_path: Path, accumulate: int, steps: int) -> None:
+    """Epochs times batches, by the batches that a step takes; told once."""
+    cbs = [GradientAccumulation(accumulate)] if accumulate else []
+    ours = learn(tmp_path)
+    with watching(tmp_path / "tape", ours) as seen:
+        fit(ours, cbs=cbs)
+    assert plans(seen) == [{"steps": steps}]
+    assert seen.steps == steps
+
+
+def test_a_fit_that_begins_later_has_only_the_rest_before_it(tmp_path: Path) -> None:
+    """Epochs that are skipped take no steps."""
+    ours = learn(tmp_path)
+    with watching(tmp_path / "tape", ours) as seen:
+        fit(ours, epochs=3, start_epoch=1)
+    assert plans(seen) == [{"steps": 24}]
+    assert seen.steps == 24
+
+
+def test_fine_tuning_is_one_training(tmp_path: Path) -> None:
+    """Its first fit knows of its second: nobody is told that an hour's training ends in five minutes."""
+    pytest.importorskip("fastai.callback.schedule")
+    ours = learn(tmp_path)
+    with watching(tmp_path / "tape", ours) as seen:
+        ours.fine_tune(2, freeze_epochs=1)
+    assert plans(seen)[0] == {"steps": 36}
+    assert seen.steps == 36
+    assert {plan["steps"] for plan in plans(seen)} == {36}
+
+
+def test_a_second_fit_is_planned_by_itself(tmp_path: Path) -> None:
+    """On top of the steps that there are."""
+    ours = learn(tmp_path)
+    with watching(tmp_path / "tape", ours) as seen:
+        fit(ours, epochs=1)
+        fit(ours, epochs=2)
+    assert plans(seen) == [{"steps": 12}, {"steps": 36}]

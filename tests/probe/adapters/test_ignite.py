@@ -181,3 +181,46 @@ def test_detach_takes_the_handlers_back(tmp_path: Path) -> None:
     after = {event: len(handlers) for event, handlers in training.engine._event_handlers.items()}
     assert {k: v for k, v in after.items() if v} == {k: v for k, v in before.items() if v}
     assert engine.Engine.run is run
+
+
+def plans(seen: Any) -> list[dict[str, int]]:
+    """What was told of the number of steps."""
+    return [event["value"] for event in seen.of("fact") if event["name"] == "plan"]
+
+
+@pytest.mark.parametrize(("accumulate", "steps"), [(1, 24), (3, 8)])
+def test_the_number_of_steps_is_known(tmp_path: Path, accumulate: int, steps: int) -> None:
+    """Epochs times their length, by the iterations that a step takes; told once."""
+    training = Training(accumulate)
+    with watching(tmp_path, training.engine) as seen:
+        training.run()
+    assert plans(seen) == [{"steps": steps}]
+    assert seen.steps == steps
+
+
+def test_a_run_of_so_many_iterations(tmp_path: Path) -> None:
+    """`max_iters` is what counts then, in the middle of an epoch too."""
+    training = Training()
+    with watching(tmp_path, training.engine) as seen:
+        training.engine.run(loader(), max_iters=17)
+    assert plans(seen) == [{"steps": 17}]
+    assert seen.steps == 17
+
+
+def test_a_run_that_goes_on_has_only_the_rest_before_it(tmp_path: Path) -> None:
+    """From a checkpoint: what was done before is not done again."""
+    training = Training()
+    training.engine.load_state_dict({"epoch": 1, "max_epochs": 3, "epoch_length": 12})
+    with watching(tmp_path, training.engine) as seen:
+        training.engine.run(loader())
+    assert plans(seen) == [{"steps": 24}]
+    assert seen.steps == 24
+
+
+def test_where_the_loader_has_no_length_nothing_is_promised(tmp_path: Path) -> None:
+    """And the training is recorded all the same."""
+    training = Training()
+    with watching(tmp_path, training.engine) as seen:
+        training.run(iter(list(loader())), epochs=1)
+    assert plans(seen) == []
+    assert seen.steps == 12
