@@ -64,7 +64,7 @@ def install(target: Any, lead: Lead) -> None:
 
 
 def _left(learner: Any, later: int) -> float:
-    """Steps that the fit still means to take, and one of `later` epochs after it; NaN where that is unknown."""
+    """Steps that the fit still means to take, and one of `later` epochs after it; NaN where unknown."""
     try:
         epochs, length = learner.n_epoch - learner.epoch + later, learner.n_iter
         return float((epochs * length - learner.iter - 1) // learner.train_iter)
