@@ -5,8 +5,9 @@
 
 Two ranks over gloo on this machine. *share*: exposed communication as the probe measured it, beside
 torch.profiler over the same steps (from the end of the arithmetic to the end of the last gloo operation; it
-leaves out the copying back of buckets, which belongs to the exchange), and beside the same job without
-exchange (which also gives back what the exchange took from the arithmetic it ran beside). *late*: of N runs
+leaves out the copying back of buckets, which belongs to the exchange), and beside the same job in groups of
+one, so that only the exchange is gone (which also gives back what its threads took from the arithmetic that
+they ran beside). *late*: of N runs
 in which one rank sleeps for a tenth of the step, in how many it is named; of N balanced runs, in how many
 anybody is. *cost*: microseconds a step that the probe adds on each rank, bare and watched taking turns.
 """
@@ -57,13 +58,18 @@ SHARE = (
     MAKE
     + """
     kind = {kind!r}
-    net = {network}
-    alone = {network}
+    net, alone = {network}, {network}
+    groups = [dist.new_group([each]) for each in range(2)]
     x = torch.randint(0, 40000, (64, 16)) if "embedding" in kind else torch.randn(64, 256)
     if "FSDP2" in kind:
+        from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard
         fully_shard(net)
-    model = net if "FSDP2" in kind else DistributedDataParallel(net)
+        fully_shard(alone, mesh=DeviceMesh.from_group(groups[rank], "cpu", mesh=[rank]))
+        model = net
+    else:
+        model = DistributedDataParallel(net)
+        alone = DistributedDataParallel(alone, process_group=groups[rank])
     opt = torch.optim.SGD(net.parameters(), lr=0.001)
     for _ in range({warm_up}):
         step()
@@ -94,6 +100,8 @@ SHARE = (
         before = end
     dist.barrier()
     model, opt, without = alone, torch.optim.SGD(alone.parameters(), lr=0.001), []
+    for _ in range({warm_up}):
+        step()
     for _ in range({steps}):
         began = time.perf_counter()
         step()
