@@ -79,6 +79,8 @@ def test_nothing_is_left_in_english(hub: PlayedHub, open_page) -> None:
         tab.click()
         expect(page.get_by_role("tabpanel").locator(".nothing, h3, table, .downloads").first).to_be_visible()
         assert untranslated(page) == []
+    report = page.locator('.downloads a[href*="export.html"]')  # the last tab's
+    expect(report).to_have_attribute("href", re.compile(r"[?&]language=zh-CN"))
 
 
 def test_dead_runs_and_the_list_in_chinese(hub: PlayedHub, open_page) -> None:
