@@ -29,6 +29,11 @@ SHARES = {"comm_share": "comm_ms", "data_share": "data_ms"}
 METRICS = (*KEYS, *SHARES)
 #: So many steps behind the others is no matter of when somebody looked.
 BEHIND = 2
+#: Ranks are alike, and stand in the order of their numbers, that differ by less than this share: of the usual
+#: work, or of the exchanges that they came last to. So chance does not make the order change at every look.
+ALIKE = 0.05
+#: Exchanges of a young run: equal ranks differ by up to three deviations of a count of so many.
+EXCHANGES = 20
 #: What stands against a rank, gravest first.
 WORST = ("died", "stopped", "behind", "late", None)
 
@@ -80,7 +85,7 @@ class Ranks:
             for number, rank in self.state.ranks.items()
             if only in (None, number)
         ]
-        told = sorted(told, key=_order)[:limit]
+        told = _worst_first(told)[:limit]
         shown = [rows.get(entry["rank"]) for entry in told]
         return {
             **self._head(begin_s, end_s),
@@ -181,10 +186,19 @@ def _band(ranks: NDArray[np.int64], values: Values) -> dict[str, list[Any]]:
     return {**{name: _numbers(of) for name, of in out.items()}, "ranks": counts}
 
 
-def _order(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Worst first; then those that others wait for most; then those that work longest."""
-    work = (entry["step_ms"] or 0.0) - (entry["comm_ms"] or 0.0)
-    return WORST.index(entry["worst"]), -round(entry["last_share"] or 0.0, 2), -work, entry["rank"]
+def _worst_first(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Worst first; then those that others wait for most; then those that work longest; then by number."""
+    works = {entry["rank"]: (entry["step_ms"] or 0.0) - (entry["comm_ms"] or 0.0) for entry in told}
+    usual = float(np.median([work for work in works.values() if work > 0] or [1.0]))
+    turn = 1.0 / max(len(told), 1)
+    by_chance = turn + 3.0 * math.sqrt(turn * (1.0 - turn) / EXCHANGES)
+
+    def place(entry: Mapping[str, Any]) -> tuple[int, ...]:
+        oftener = max((entry["last_share"] or 0.0) - by_chance, 0.0)
+        longer = works[entry["rank"]] / usual - 1.0
+        return WORST.index(entry["worst"]), -int(oftener / ALIKE), -round(longer / ALIKE), entry["rank"]
+
+    return sorted(told, key=place)
 
 
 def _ended(end: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from batches import RUN, Training
 from kept import LOADER
 
-from monitor.batch import Batch
+from monitor.batch import Batch, Block
 from monitor.diagnosis.finding import Finding
 from monitor.live import RunState
 from monitor.pipeline import Pipeline
@@ -43,6 +45,26 @@ def test_the_one_the_others_wait_for_comes_first() -> None:
     assert [rank["last_share"] for rank in seen["ranks"][1:]] == [0.0, 0.0]
     assert first["comm_share"] == pytest.approx(0.05)
     assert {rank["worst"] for rank in seen["ranks"]} == {None}
+
+
+@pytest.mark.parametrize(("waited_for", "order"), [(None, [0, 1, 2, 3, 4, 5]), (4, [4, 0, 1, 2, 3, 5])])
+def test_ranks_that_are_alike_keep_their_places(waited_for: int | None, order: list[int]) -> None:
+    """What differs by chance orders nothing: else a page that asks every two seconds never stands still."""
+    rng = random.Random(3)
+    for steps in (60, 75, 90, 105):
+        state = RunState(RUN)
+        state.take(Training(ranks=6, phases={}).start())
+        ends = array("d", [0.02 * (step + 1) for step in range(steps)])
+        for number in range(6):
+            waits = [rng.uniform(7.0, 9.0) / (4 if number == waited_for else 1) for _ in range(steps)]
+            columns = {
+                "backward_ms": [20.0 - wait for wait in waits],
+                "comm_ms": waits,
+                "step_ms": [20.0] * steps,
+            }
+            block = Block(f"rank/{number}", 0, ends, {key: array("f", of) for key, of in columns.items()})
+            state.take(Batch(RUN, "h", 2 + number, steps * 0.02, (block,)))
+        assert [rank["rank"] for rank in table(state)["ranks"]] == order
 
 
 def test_what_findings_blame_is_named() -> None:
