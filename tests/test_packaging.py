@@ -131,6 +131,13 @@ def test_attach_works_from_there(fresh: Path, tmp_path: Path):
     assert (done.returncode, done.stdout) == (0, f"{packages(fresh)}/monitor\n"), done.stderr
 
 
+def test_the_report_speaks_chinese_from_there(fresh: Path, tmp_path: Path):
+    """The page's catalogue is found in the installed layout, too."""
+    ask = "from monitor.exports.language import Words; print(Words('zh-CN').code)"
+    done = run(str(fresh / "bin" / "python"), "-c", ask, cwd=tmp_path)
+    assert done.stdout.strip() == "zh-CN", done.stderr
+
+
 def test_the_three_versions_agree():
     """pyproject.toml, monitor.__version__ and the newest release in the changelog are one version."""
     import monitor
