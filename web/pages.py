@@ -65,12 +65,7 @@ def blueprint(access: Access, refusals: Refusals, version: str) -> Blueprint:
 
     @routes.get("/static/<name>")
     def static(name: str) -> Response:
-        if name in _PACKS:
-            return _packed(_PACKS[name](), assets.TYPES[name[name.rindex(".") :]])
-        path = assets.static_file(name)
-        if path is None:
-            raise NotFound("the page has no such file")
-        return send_file(path, assets.TYPES[path.suffix], conditional=True, max_age=0)
+        return _static(name)
 
     @routes.get("/plotly.js")
     def plotly() -> Response:
@@ -130,6 +125,15 @@ def _with_cookie(answer: Any, access: Access) -> Any:
     )
     answer.headers["Cache-Control"] = "no-store"
     return answer
+
+
+def _static(name: str) -> Response:
+    if name in _PACKS:
+        return _packed(_PACKS[name](), assets.TYPES[name[name.rindex(".") :]])
+    path = assets.static_file(name)
+    if path is None:
+        raise NotFound("the page has no such file")
+    return send_file(path, assets.TYPES[path.suffix], conditional=True, max_age=0)
 
 
 def _packed(made: pack.Pack, kind: str) -> Response:
