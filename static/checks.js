@@ -7,6 +7,7 @@ import { isCleared } from "./ranking.js";
 export class Checks {
   element = h("div", { class: "checks" });
   #all = [];
+  #newest = {};
   #shown = "";
   #passedTitle = h("summary");
   #passedList = h("ul");
@@ -19,12 +20,15 @@ export class Checks {
     this.element.append(this.#passed, this.#unchecked);
   }
 
-  /** Codes of all checks that the hub has. */
+  /** Codes of all checks that the hub has: told with the snapshot, which may come after the first update. */
   known(codes) {
     this.#all = codes;
+    this.update(this.#newest);
   }
 
-  update({ findings = [], not_checked: unchecked = [] }) {
+  update(update) {
+    this.#newest = update;
+    const { findings = [], not_checked: unchecked = [] } = update;
     const found = new Set(findings.filter((finding) => !isCleared(finding)).map(({ code }) => code));
     const absent = new Set(unchecked.map(({ code }) => code));
     const passed = this.#all.filter((code) => !found.has(code) && !absent.has(code));

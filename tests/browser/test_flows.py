@@ -6,7 +6,7 @@ import re
 
 import pytest
 from played import HEALTHY, PlayedHub, PlayedRun
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 pytestmark = pytest.mark.browser
 
@@ -105,6 +105,17 @@ def test_passed_checks_are_listed(page: Page) -> None:
     details.locator("summary").click()
     expect(details).to_contain_text("data_spikes")
     expect(details).not_to_contain_text("data_starvation")
+
+
+def test_passed_checks_are_listed_also_when_the_snapshot_is_late(page: Page, open_page) -> None:
+    """The first update may come before it, and no other one follows from a run that pauses."""
+    held: list[Route] = []
+    page.context.route("**/api/runs/20*", lambda route: held.append(route))
+    late = open_page(tab_of=page)
+    late.wait_for_function("() => document.querySelector('.tile .number').textContent !== '–'")
+    expect(late.locator("details.passed")).to_be_hidden()
+    held[0].continue_()
+    expect(late.locator("details.passed")).to_contain_text("data_spikes")
 
 
 def test_time_left_and_what_the_fix_saves(hub: PlayedHub, open_page) -> None:
