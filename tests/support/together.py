@@ -1,4 +1,10 @@
-"""Two ranks for real: two processes that exchange gradients through gloo, each with a probe of its own."""
+"""Two ranks for real: two processes that exchange gradients through gloo, each with a probe of its own.
+
+A rank ends by `os._exit`, a failed one too: torch 2.13 may hang or abort on the ordinary way out. A process
+group that is let go waits for gloo's threads with the interpreter locked, and these may wait for the
+interpreter: a backward pass gave their work an object of Python's to drop (gdb showed both). The other rank
+would then wait until the time is up, with nothing said of what failed.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +12,19 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
 from monitor.tape.reader import JournalReader, TapeReader
 
 _HEAD = """
-import hashlib, os, sys, time
+import faulthandler, hashlib, os, sys, time, traceback
+def failed(*error):
+    traceback.print_exception(*error)
+    os._exit(1)
+sys.excepthook = failed
+faulthandler.dump_traceback_later(float(os.environ["PATIENCE_S"]))  # where it hangs
 from pathlib import Path
 import torch
 import torch.distributed as dist
@@ -32,13 +44,17 @@ if os.environ["WATCHED"] == "1":
     tape = TapeWriter(f"rank-{rank}.tape", rank=rank, world_size=size, local_rank=rank, slots=1024)
     probe = Probe(Recorder(tape, JournalWriter(f"rank-{rank}.journal")))
 """
+#: Nobody leaves before all have what they exchange: a closed connection may lose what it still holds.
 _TAIL = """
 if probe is not None:
     probe.finish(code=0)
 with open(f"rank-{rank}.weights", "w") as file:
     file.write(hashlib.md5(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest())
 dist.barrier()
-os._exit(0)  # gloo's threads may abort a process that ends in the ordinary way
+Path(f"rank-{rank}.done").touch()
+while not all(Path(f"rank-{one}.done").exists() for one in range(size)):
+    time.sleep(0.001)
+os._exit(0)
 """
 
 
@@ -64,21 +80,27 @@ def together(
     """Run `body` on so many ranks. It makes `model`, and knows `rank`, `size` and torch's usual names."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.py").write_text(_HEAD + textwrap.dedent(body) + _TAIL)
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "train.py"],
-            cwd=folder,
-            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(size), "WATCHED": str(int(watched))},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(size)
-    ]
+    ranks = [_start(folder, rank, size, watched, timeout_s - 10) for rank in range(size)]
+    limit = time.monotonic() + timeout_s
+    codes: list[int | None] = [None]
     try:
-        said = [rank.communicate(timeout=timeout_s)[1] for rank in ranks]
+        while None in codes and not any(codes) and time.monotonic() < limit:
+            time.sleep(0.01)
+            codes = [rank.poll() for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()
-            rank.communicate()
-    assert [rank.returncode for rank in ranks] == [0] * size, said
+            rank.wait()
+    assert codes == [0] * size, [(folder / f"rank-{rank}.stderr").read_text() for rank in range(size)]
     return [Told(folder / f"rank-{rank}") for rank in range(size)]
+
+
+def _start(folder: Path, rank: int, size: int, watched: bool, patience_s: float) -> subprocess.Popen[bytes]:
+    told = {"RANK": rank, "WORLD_SIZE": size, "WATCHED": int(watched), "PATIENCE_S": patience_s}
+    with (folder / f"rank-{rank}.stderr").open("wb") as said:
+        return subprocess.Popen(
+            [sys.executable, "train.py"],
+            cwd=folder,
+            env={**os.environ, **{name: str(value) for name, value in told.items()}},
+            stderr=said,
+        )
