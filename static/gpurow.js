@@ -30,7 +30,7 @@ export class GpuRow {
       const [text, unit, note, spark] = [h("span", { class: "number" }), h("span", { class: "unit" }), h("span", { class: "note" }), new Spark()];
       const sign = h("span", { class: "sign", hidden: true }, icon("warning"));
       this.#cells.set(id, { text, unit, note, sign, spark });
-      return h("div", { class: "gpu-cell", "data-cell": id }, h("dt", {}, t(label)), h("dd", {}, h("span", { class: "now" }, text, unit), h("span", { class: "said" }, sign, note)), spark.element);
+      return h("div", { class: "gpu-cell", "data-cell": id }, h("dt", {}, t(label)), h("dd", {}, h("span", { class: "now" }, text, unit), h("span", { class: "said" }, sign, note), spark.element));
     });
     this.element = h("li", { class: "gpu-row", "data-gpu": stream },
       h("div", { class: "gpu-who" }, h("h4", {}, this.#name, this.#model), this.#notes), h("dl", {}, ...cells));
