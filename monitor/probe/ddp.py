@@ -55,6 +55,7 @@ class Replica:
         place: where it was wrapped.
         on_cpu: its reducer times gradients where they are ready, and not where they are enqueued.
         waits: a pass has nothing left to do but to wait once this module's last gradient is in its bucket.
+        passes: backward passes so far, this one included.
         gradient_mb: of all gradients together.
         unused_bytes: parameters that got no gradient in some iteration; None where torch does not look.
         sampled: exposed, whole communication and arithmetic of backward in ns, where torch measured them.
@@ -74,27 +75,21 @@ class Replica:
         self._lags: deque[int] = deque(maxlen=SAMPLED)
         # It is not known yet, but will be after the next iteration; or never.
         self._lag = None if self._iteration < MEASURED else 0
-        self._passes = 0
+        self.passes = 0
         self._copy_ns = COPY_NS + BYTE_NS * max((p.nbytes for p in _sent(module)), default=0)
         self._first = first_bucket(module, log.strs_map)
 
-    @property
-    def exchanges(self) -> bool:
-        """Whether a backward pass that runs now exchanges gradients: it does not inside `no_sync()`."""
-        module = self.reference()
-        return module is not None and bool(module.require_backward_grad_sync)
-
-    def ready_ns(self, began: int) -> tuple[int | None, int | None] | None:
+    def ready_ns(self, module: DistributedDataParallel, began: int) -> tuple[int | None, int | None] | None:
         """When the last gradient was in its bucket, and when those of the bucket were that goes ahead.
 
         Args:
+            module: the one that it refers to.
             began: when the forward pass before it ended.
 
         None where the newest backward pass did not complete an exchange. None as well for either moment where
         it is not known.
         """
-        module = self.reference()
-        if module is None or not began:
+        if not began:
             return None
         ready, before = module.reducer.get_backward_stats(), self._ready
         # A pass through a part of it leaves the others' times as they were: 0 after buckets were put together
@@ -112,23 +107,18 @@ class Replica:
         lacks = (is_same and parameter.grad is None for parameter, is_same in zip(sent, same, strict=False))
         return equal > len(ready) // MOST_EQUAL or (len(sent) == len(ready) and any(lacks))
 
-    @property
-    def untold(self) -> bool:
+    def untold(self, module: DistributedDataParallel) -> bool:
         """Whether nothing is known of the newest pass: torch times none of a static graph's first one."""
-        module = self.reference()
-        return module is not None and bool(module.static_graph) and not any(self._ready)
+        return bool(module.static_graph) and not any(self._ready)
 
-    def look(self) -> None:
+    def look(self, module: DistributedDataParallel) -> None:
         """Read torch's log, before the newest pass is: it tells of the one before, where torch measured that.
 
         Between the moment at which the last gradient is ready and the end of the arithmetic it is copied into
         its bucket. The log says how long that took; the least of what it said is taken off every pass.
         """
-        module, self._passes = self.reference(), self._passes + 1
         # Read in every pass, it cannot be of an older one than the newest that was timed.
-        always = self._passes <= FIRST
-        if module is None or not (always or not self._passes % EVERY):
-            return
+        always = self.passes <= FIRST
         data = self._log(module)
         log, self._first = data.ints_map, first_bucket(module, data.strs_map)
         if log.get("iteration", 0) == self._iteration:
@@ -207,21 +197,27 @@ class Ddp:
 
         def after_backward() -> None:
             nonlocal exchanges
-            ended, last, syncs, told_all = live[LIVE_SINCE_NS], 0, 0, True
+            ended, last, syncs, told_all, gone = live[LIVE_SINCE_NS], 0, 0, True, False
             for replica in watched:
-                if replica.reference() is None:
+                module = replica.reference()
+                if module is None:
+                    gone = True
                     continue
-                replica.look()
+                replica.passes = passes = replica.passes + 1
+                if passes <= FIRST or not passes % EVERY:
+                    replica.look(module)
                 if not replica.on_cpu:
-                    syncs += replica.exchanges
-                elif (ready := replica.ready_ns(forwards[replica.number])) is not None:
+                    syncs += bool(module.require_backward_grad_sync)  # it is off inside `no_sync()`
+                elif (ready := replica.ready_ns(module, forwards[replica.number])) is not None:
                     syncs, last = syncs + 1, max(last, ready[0] or ended)
                     if ready[1] is not None:
                         add(values, COLLECTIVE_MS, max(ended - ready[1], 0) / 1e6)
                     add(values, COLLECTIVE_MB, replica.gradient_mb)
                 else:
-                    told_all = told_all and not replica.untold
-            if self._prune() and told_all:
+                    told_all = told_all and not replica.untold(module)
+            if gone:
+                self._prune()
+            if watched and told_all:
                 add(values, SYNCS, syncs)
             exchanges = (exchanges or syncs > 0) and bool(watched)
             told.drifts = exchanges and told_all and not syncs
@@ -279,11 +275,9 @@ class Ddp:
                     made = made_at(module, type(module).__name__, user_frame(1)) or _named(module)
                     self._watch(module, made[0] if made else None)
 
-    def _prune(self) -> bool:
-        """Forget those that are gone; False where none is left: what trains on then exchanges nothing."""
-        if any(replica.reference() is None for replica in self.watched):
-            self.watched[:] = [replica for replica in self.watched if replica.reference() is not None]
-        return bool(self.watched)
+    def _prune(self) -> None:
+        """Forget those that are gone: what trains on when none is left exchanges nothing."""
+        self.watched[:] = [replica for replica in self.watched if replica.reference() is not None]
 
     def _watch(self, module: DistributedDataParallel, place: str | None) -> None:
         self._prune()
