@@ -51,6 +51,22 @@ def test_every_panel_is_there(drawn: Page) -> None:
     assert panels == ["ribbon", "throughput", "data", "step", "memory", "cpu", "loss"]
 
 
+def test_what_has_not_come_yet_is_not_called_unmeasured(training: PlayedRun, open_page) -> None:
+    """While the hub still looks for the past a chart says that it is on its way; what is then absent is not
+    measured."""
+    waiting: list[Any] = []
+    page = open_page("#/runs", wait="tbody tr")
+    page.route("**/series?*", lambda route: waiting.append(route))  # Playwright marks a listener
+    page.goto(page.url.split("#")[0] + f"#/run/{training.run}")
+    page.wait_for_function("() => window.Plotly !== undefined && document.querySelector('.strip .status')")
+    empty = page.locator("[data-panel=ribbon] .empty")
+    page.wait_for_function("() => document.querySelectorAll('.empty:not([hidden])').length >= 4")
+    expect(empty).to_have_text("Charts are on their way…")
+    for route in waiting:
+        route.continue_()
+    expect(empty).to_be_hidden()
+
+
 def test_legends_name_and_tell(drawn: Page) -> None:
     """Every line is named beside its value, and the ribbon's phases in stacking order."""
     expect(drawn.locator('[data-panel="step"] .legend')).to_contain_text(re.compile(r"p50.*p95.*p99"))
