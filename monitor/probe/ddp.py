@@ -36,9 +36,9 @@ from monitor.tape.layout import LIVE_PHASE, LIVE_SINCE_NS
 FIRST, EVERY = 12, 10
 #: Iterations that torch measures at first, before it does so in every hundredth only (reducer.hpp).
 MEASURED = 10
-#: Copying the last gradient into its bucket takes no longer, in ns: some, and so many a byte (1 GB/s). What
-#: torch measured more than that, in LAGS passes at least, is other arithmetic (measured: 27 to 45 ms of it).
-COPY_NS, BYTE_NS, LAGS = 2_000_000, 1.0, 3
+#: Copying the last gradient into its bucket takes no longer, in ns: some, and so many a byte (1 GB/s). Where
+#: torch measured more in every pass it is other arithmetic (27 to 45 ms were seen, and 0.1 to 4 of copying).
+COPY_NS, BYTE_NS = 5_000_000, 1.0
 #: Iterations measured by torch that a fact is made of.
 SAMPLED = 25
 #: Wrapped modules that are read.
@@ -119,18 +119,20 @@ class Replica:
         """
         # Read in every pass, it cannot be of an older one than the newest that was timed.
         always = self.passes <= FIRST
+        if not always and self._lag is None:
+            self._lag = 0
         data = self._log(module)
         log, self._first = data.ints_map, first_bucket(module, data.strs_map)
         if log.get("iteration", 0) == self._iteration:
             return
         self._iteration = log["iteration"]
-        if self.waits and always and log.get("backward_compute_time"):
+        if self.on_cpu and always and log.get("backward_compute_time"):
             self._lags.append(max(log["backward_compute_time"] - max(self._ready), 0))
             self._lag = min(self._lags)
-            self.waits = self._lag <= self._copy_ns or len(self._lags) < LAGS
+            self.waits = self._lag <= self._copy_ns
         if module.find_unused_parameters:
             self.unused_bytes = max(self.unused_bytes or 0, log.get("unused_parameter_size", 0))
-        if not self.waits and log.get("backward_comm_time"):
+        if log.get("backward_comm_time"):
             self.sampled.append((exposed_ns(log), log["backward_comm_time"], log["backward_compute_time"]))
 
     def fact(self) -> dict[str, Any] | None:
@@ -161,7 +163,7 @@ class Replica:
         return logger._get_ddp_logging_data()
 
     def _medians(self) -> dict[str, float]:
-        if not self.sampled:
+        if not self.sampled or self.waits:
             return {}
         names = ("exposed_ms", "comm_ms", "compute_ms")
         columns = zip(names, zip(*self.sampled, strict=True), strict=True)
