@@ -7,9 +7,10 @@ Two ranks over gloo on this machine. *share*: exposed communication as the probe
 torch.profiler over the same steps (from the end of the arithmetic to the end of the last gloo operation; it
 leaves out the copying back of buckets, which belongs to the exchange), and beside the same job in groups of
 one, so that only the exchange is gone (which also gives back what its threads took from the arithmetic that
-they ran beside). *late*: of N runs
-in which one rank sleeps for a tenth of the step, in how many it is named; of N balanced runs, in how many
-anybody is. *cost*: microseconds a step that the probe adds on each rank, bare and watched taking turns.
+they ran beside). *late*: of N runs in which one rank sleeps for a tenth of the step, in how many it is named;
+of N balanced runs, in how many anybody is. *cost*: microseconds a step that the probe adds on each rank, bare
+and watched taking turns: of time, which on two cores is mostly waiting and changes with where threads run,
+and of the training thread's CPU.
 """
 
 from __future__ import annotations
@@ -141,16 +142,16 @@ COST = (
     model, x = DistributedDataParallel(nn.Linear(32, 32)), torch.randn(16, 32)
     opt = torch.optim.SGD(model.parameters(), lr=0.001)
     def chunk():
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.thread_time()
         for _ in range(50):
             step()
-        return (time.perf_counter() - began) / 50 * 1e6
+        return [(time.perf_counter() - began) / 50 * 1e6, (time.thread_time() - busy) / 50 * 1e6]
     for _ in range(300):
         step()
     bare, watched = [], []
     probe.finish(code=0)
-    for number in range(20):
-        on = number % 2
+    for number in range(40):
+        on = number % 4 in (1, 2)  # neither comes first more often: the machine changes meanwhile
         if on:
             name = f"turn-{{rank}}-{{number}}"
             tape = TapeWriter(name + ".tape", rank=rank, world_size=2, local_rank=rank, slots=1024)
@@ -228,9 +229,12 @@ def cost() -> None:
     """Print what the probe adds."""
     _, own = run(COST)
     for rank, said in enumerate(own):
-        bare, watched = (statistics.median(said[key]) for key in ("bare", "watched"))
-        least = min(said["watched"]) - min(said["bare"])
-        print(f"rank {rank}: {bare:.0f} µs a step, +{watched - bare:.0f} by medians, +{least:.0f} at best")
+        bare, watched = (np.median(np.asarray(said[key]), axis=0) for key in ("bare", "watched"))
+        wall, busy = watched - bare
+        print(
+            f"rank {rank}: {bare[0]:.0f} µs a step, {wall:+.0f} by medians; "
+            f"of the training thread's CPU {bare[1]:.0f} µs, {busy:+.0f}"
+        )
 
 
 def main() -> None:

@@ -120,7 +120,9 @@ class PlayedRun:
     def skip(self, steps: int) -> None:
         """Have trained so many steps more already: no sample beside them, in batches as large as they get."""
         for first in range(0, steps, MAX_ROWS):
-            blocks = [self._steps(rank, None, min(MAX_ROWS, steps - first)) for rank in range(self.world_size)]
+            blocks = [
+                self._steps(rank, None, min(MAX_ROWS, steps - first)) for rank in range(self.world_size)
+            ]
             self.steps += len(blocks[0])
             self.t_s = blocks[0].t_s[-1]
             self.send(blocks)
