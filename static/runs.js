@@ -12,7 +12,7 @@ import { RunsTrash } from "./runstrash.js";
 import { PLAIN_TAB, showTab } from "./tab.js";
 
 const AGAIN_MS = 3_000; // between two reads of the list while it is on screen
-const ROWS = 60; // shown at first, and added whenever the end of the list comes into view
+const ROWS = 40; // shown at first, and added whenever the end of the list comes into view
 const HEADS = [
   ["select", N("Select")], ["name", N("Run")], ["state", N("Status")], ["sentence", N("Verdict")], ["speed", N("Steps/s")], ["steps", N("Steps")],
   ["when", N("Started")], ["lasted", N("Duration")], ["more", N("Actions")],
