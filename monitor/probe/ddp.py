@@ -32,6 +32,8 @@ from monitor.probe.place import location, made_at, user_frame
 from monitor.probe.recorder import COLLECTIVE_MB, COLLECTIVE_MS, SYNCS, Recorder
 from monitor.tape.layout import LIVE_PHASE, LIVE_SINCE_NS
 
+#: Iterations between two that torch measures, unless it is told otherwise (kDDPRuntimeLoggingSampleRate).
+TORCH_RATE = 100
 #: A module's log is looked at in each of so many backward passes, then in every EVERY-th.
 FIRST, EVERY = 12, 10
 #: Iterations that torch measures at first, before it does so in every hundredth only (reducer.hpp).
@@ -56,6 +58,7 @@ class Replica:
         on_cpu: its reducer times gradients where they are ready, and not where they are enqueued.
         waits: a pass has nothing left to do but to wait once this module's last gradient is in its bucket.
         passes: backward passes so far, this one included.
+        closely: its log is read in every pass.
         gradient_mb: of all gradients together.
         unused_bytes: parameters that got no gradient in some iteration; None where torch does not look.
         sampled: exposed, whole communication and arithmetic of backward in ns, where torch measured them.
@@ -76,6 +79,11 @@ class Replica:
         # It is not known yet, but will be after the next iteration; or never.
         self._lag = None if self._iteration < MEASURED else 0
         self.passes = 0
+        # Which parameters are left out may change with every pass, and only the log tells. Where torch looks
+        # for them the time that its log takes is small beside that.
+        self.closely = self.on_cpu and bool(module.find_unused_parameters)
+        if self.closely:
+            module.reducer._set_ddp_runtime_logging_sample_rate(1)
         self._copy_ns = COPY_NS + BYTE_NS * max((p.nbytes for p in _sent(module)), default=0)
         self._first = first_bucket(module, log.strs_map)
 
@@ -118,7 +126,7 @@ class Replica:
         its bucket. The log says how long that took; the least of what it said is taken off every pass.
         """
         # Read in every pass, it cannot be of an older one than the newest that was timed.
-        always = self.passes <= FIRST
+        always = self.passes <= FIRST or self.closely
         if not always and self._lag is None:
             self._lag = 0
         data = self._log(module)
@@ -134,6 +142,12 @@ class Replica:
             self.unused_bytes = max(self.unused_bytes or 0, log.get("unused_parameter_size", 0))
         if log.get("backward_comm_time"):
             self.sampled.append((exposed_ns(log), log["backward_comm_time"], log["backward_compute_time"]))
+
+    def restore(self) -> None:
+        """Have torch measure as rarely as it does by itself."""
+        module = self.reference()
+        if module is not None and self.closely:
+            module.reducer._set_ddp_runtime_logging_sample_rate(TORCH_RATE)
 
     def fact(self) -> dict[str, Any] | None:
         """How it was set up and what was seen of it; None when it is gone."""
@@ -190,6 +204,7 @@ class Ddp:
         patches.replace(DistributedDataParallel, "__init__", self._made)
         patches.replace(DistributedDataParallel, "_post_forward", self._forwarded)
         patches.replace(DistributedDataParallel, "_sync_buffers", self._broadcast)
+        patches.on_undo(self._restore)
         self.recorder.watchers += [self._find, self._tell]
 
     def _make_after_backward(self) -> Callable[[], None]:
@@ -206,7 +221,7 @@ class Ddp:
                     gone = True
                     continue
                 replica.passes = passes = replica.passes + 1
-                if passes <= FIRST or not passes % EVERY:
+                if passes <= FIRST or replica.closely or not passes % EVERY:
                     replica.look(module)
                 if not replica.on_cpu:
                     syncs += bool(module.require_backward_grad_sync)  # it is off inside `no_sync()`
@@ -292,6 +307,10 @@ class Ddp:
         told = [fact for replica in self.watched if (fact := replica.fact()) is not None]
         if told:
             self.recorder.fact("ddp", max(told, key=lambda fact: fact["gradient_mb"]))
+
+    def _restore(self) -> None:
+        for replica in self.watched:
+            replica.restore()
 
 
 def exposed_ns(log: Mapping[str, int]) -> int:

@@ -442,3 +442,23 @@ def test_arithmetic_below_a_wrapped_part_is_not_waiting(odd: Odd) -> None:
 def test_a_training_after_the_last_wrapped_one_has_no_such_numbers(odd: Odd) -> None:
     """Its modules are gone: zero exchanges would be a measurement."""
     assert all(math.isnan(value) for value in odd.of("plain", "syncs"))
+
+
+class Seldom(Branches):
+    """Leaves out a layer in all calls but the first, and in those long after torch stops measuring."""
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.first(features) + (self.second(features) if self.calls < 30 else 0)
+
+
+def test_a_parameter_that_is_left_out_late_is_seen(tmp_path: Path) -> None:
+    """Torch itself looks at the first ten iterations and at every hundredth; a branch may come in between."""
+    with watching(tmp_path) as watch:
+        model = DistributedDataParallel(Seldom(), find_unused_parameters=True)
+        train(model, epochs=6)
+    fact = watch.facts()["ddp"]
+    assert fact["unused_parameter_size"] > 0
+    assert fact["iterations"] > 20
+    train(model, epochs=2)
+    assert model._get_ddp_logging_data()["iteration"] == fact["iterations"]
