@@ -33,6 +33,10 @@ class Held:
     def __len__(self) -> int:
         return len(self.t_s)
 
+    def until(self, end_s: float) -> Held:
+        """The samples up to a time."""
+        return Held(*(column[self.t_s <= end_s] for column in (self.t_s, self.step, self.mb)))
+
 
 def main_process(rank: Rank) -> Held:
     """What a rank's main process held while it trained: after its warm-up, in the recent past."""

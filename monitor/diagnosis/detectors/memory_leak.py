@@ -97,15 +97,28 @@ def _climb(window: Window, rank: Rank) -> Climb | None:
     least = FIRST_EPOCH_MB if _may_fill_a_cache(window, rank) else GROWTH_MB
     held = (DEVICE, on_device(rank)), (MAIN, main_process(rank)), (WORKERS, process_tree(rank))
     for of, memory in held:
-        if len(memory) < FEW_SAMPLES or memory.step[-1] - memory.step[0] < STEPS:
-            continue
-        seen = len(memory) >= SAMPLES and memory.t_s[-1] - memory.t_s[0] >= LASTED_S
-        enough = least * (1.0 if seen else FEW_TIMES)
-        grown = float(memory.mb[-1] - memory.mb[0])
-        step_mb = grown / float(memory.step[-1] - memory.step[0])
-        if grown >= enough and step_mb >= STEP_MB and _lasts(memory, grown):
-            return Climb(grown, step_mb, grown / float(memory.t_s[-1] - memory.t_s[0]), of, memory)
+        # A sample right after the last step may have been taken while some was let go already.
+        for seen in (memory, memory.until(_last_s(rank))):
+            if climb := _grown(of, seen, least):
+                return climb
     return None
+
+
+def _last_s(rank: Rank) -> float:
+    ends = rank.steps.get("t_s", ())
+    return float(ends[-1]) if len(ends) else 0.0
+
+
+def _grown(of: str, memory: Held, least: float) -> Climb | None:
+    if len(memory) < FEW_SAMPLES or memory.step[-1] - memory.step[0] < STEPS:
+        return None
+    seen = len(memory) >= SAMPLES and memory.t_s[-1] - memory.t_s[0] >= LASTED_S
+    enough = least * (1.0 if seen else FEW_TIMES)
+    grown = float(memory.mb[-1] - memory.mb[0])
+    step_mb = grown / float(memory.step[-1] - memory.step[0])
+    if grown < enough or step_mb < STEP_MB or not _lasts(memory, grown):
+        return None
+    return Climb(grown, step_mb, grown / float(memory.t_s[-1] - memory.t_s[0]), of, memory)
 
 
 def _limit(window: Window, climb: Climb) -> float | None:

@@ -199,20 +199,35 @@ def _finding(seen: Exchange, late: Late, share: float) -> Finding:
     return Finding(
         CODE, "warning", TITLE,
         say("rank {ranks} is late: {why}", ranks=names, why="larger batches" if unequal else phase), evidence,
-        advice, gain=gain_from_share(share, basis), ranks=tuple(rank.rank for rank in slow),
+        advice, gain=gain_from_share(min(share, _excess(seen, slow, others)), basis),
+        ranks=tuple(rank.rank for rank in slow),
         first_step=first, last_step=last, location=None,
     )  # fmt: skip
 
 
 def _phase(slow: list[Rank], others: list[Rank]) -> tuple[str, float]:
     """The phase in which the late ones spend most more than the others, and how much, in milliseconds."""
+    more = _more(slow, others)
+    phase = max(more, key=lambda name: more[name])
+    return phase, more[phase]
+
+
+def _excess(seen: Exchange, slow: list[Rank], others: list[Rank]) -> float:
+    """What the late ones spend more in all phases, of the mean step: no more than that can come back.
+
+    Others wait longer: they are woken late, and steps that took longer than usual are part of the run.
+    """
+    more = sum(max(ms, 0.0) for ms in _more(slow, others).values())
+    return more / max(float(seen.step_ms.mean()), 1e-9)
+
+
+def _more(slow: list[Rank], others: list[Rank]) -> dict[str, float]:
+    """What the late ones spend more in each phase, in milliseconds."""
 
     def usual(ranks: list[Rank], phase: str) -> float:
         return float(np.mean([median(phase_ms(rank, phase)) for rank in ranks]))
 
-    more = {phase: usual(slow, phase) - usual(others, phase) for phase in PHASES if phase != "comm"}
-    phase = max(more, key=lambda name: more[name])
-    return phase, more[phase]
+    return {phase: usual(slow, phase) - usual(others, phase) for phase in PHASES if phase != "comm"}
 
 
 def _size(ranks: list[Rank]) -> float:

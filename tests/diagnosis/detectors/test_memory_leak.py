@@ -153,3 +153,13 @@ def test_few_steps_prove_nothing():
     slow = {"forward": 80.0, "backward": 80.0}
     assert detect(window(rank(55, samples=taken, **slow), finished=True)) is None
     assert detect(window(rank(500, samples=taken), finished=True)) is not None
+
+
+def test_memory_that_is_being_let_go_hides_no_leak():
+    """A short run whose last sample came while the process ended: less than its line, more than before."""
+    steps = 150
+    mb = 400 + 4 * np.clip((np.arange(8) * 0.5 - 1) / 0.016, 0, steps)
+    mb[-1] = mb[-2] + 5
+    one = detect(window(rank(steps, samples=samples(8, rss_mb=mb, tree_pss_mb=mb)), finished=True))
+    assert one is not None
+    assert one.evidence["mb_per_step"] == pytest.approx(4, rel=0.1)

@@ -72,6 +72,19 @@ def test_it_promises_what_all_lose():
     assert finding.gain.share_of_step == pytest.approx(30 / 87, abs=0.05)
 
 
+def test_it_promises_no_more_than_the_late_one_spends():
+    """The others wait 40 ms for 30: they wake up late. A tenth of the steps took three times as long."""
+    seen = run(0, 30.0)
+    woken_late, slow = seen.ranks[0].steps, np.arange(STEPS) % 10 == 9
+    woken_late["comm_ms"] = woken_late["comm_ms"] + 10.0
+    for one in seen.ranks.values():
+        one.steps["other_ms"] = one.steps["other_ms"] + np.where(slow, 200.0, 0.0)
+        one.steps["step_ms"] = one.steps["step_ms"] + np.where(slow, 200.0, 0.0) + 10.0
+    finding = found(seen)
+    assert finding.gain is not None
+    assert finding.gain.share_of_step == pytest.approx(30 / (97 + 20), abs=0.05)
+
+
 @pytest.mark.parametrize(("share", "is_found"), [(LOST_SHARE * 0.9, False), (LOST_SHARE * 1.2, True)])
 def test_it_speaks_from_its_threshold_on(share: float, is_found: bool):
     """Measured on steps without noise."""
