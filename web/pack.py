@@ -61,7 +61,7 @@ def script() -> Pack:
 
 
 def style() -> Pack:
-    """All styles."""
+    """All styles. Raises PackError where one is missing."""
     return _made(STYLE, _stamps("*.css"))
 
 
@@ -73,9 +73,17 @@ def _stamps(pattern: str) -> tuple[tuple[Path, int, int], ...]:
 @functools.lru_cache(maxsize=4)
 def _made(name: str, stamps: tuple[tuple[Path, int, int], ...]) -> Pack:
     sources = {path.name: path.read_text(encoding="utf-8") for path, *_ in stamps}
-    text = packed(sources, ENTRY) if name == SCRIPT else "\n".join(sources[each] for each in STYLES)
+    text = packed(sources, ENTRY) if name == SCRIPT else styles(sources)
     raw = text.encode()
     return Pack(raw, hashlib.sha256(raw).hexdigest()[:16])
+
+
+def styles(sources: dict[str, str]) -> str:
+    """All styles, in their order. Raises PackError where one is missing."""
+    missing = [name for name in STYLES if name not in sources]
+    if missing:
+        raise PackError(f"{missing[0]} is not there")
+    return "\n".join(sources[name] for name in STYLES)
 
 
 def packed(sources: dict[str, str], entry: str) -> str:
@@ -108,7 +116,7 @@ def _order(
     if name in above:
         raise PackError(" imports ".join((*above[above.index(name) :], name)))
     if name not in sources:
-        raise PackError(f"{above[-1] if above else 'a module'} imports {name}, which is not there")
+        raise PackError(f"{above[-1] if above else 'the page'} imports {name}, which is not there")
     for _, other in _IMPORT.findall(sources[name]):
         if other not in found:
             _order(sources, other, found, (*above, name))

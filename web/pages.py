@@ -88,7 +88,7 @@ def _page(version: str) -> Response:
             script=f"{pack.SCRIPT}?v={pack.script().tag}",
             style=f"{pack.STYLE}?v={pack.style().tag}",
         )
-    except TemplateNotFound:
+    except (TemplateNotFound, pack.PackError):
         raise ServiceUnavailable("the page is not installed; install torchvitals again") from None
     answer = Response(text, mimetype="text/html")
     answer.headers["Cache-Control"] = "no-cache"

@@ -129,3 +129,17 @@ def test_the_page_names_both_files_by_their_version(hub: Hub) -> None:
         assert (plain.content, plain.headers["Cache-Control"]) == (made.text, "no-cache")
         again = hub.get(f"/static/{name}", headers={"If-None-Match": plain.headers["ETag"]})
         assert again.status_code == 304
+
+
+def test_a_page_that_is_not_installed_says_so(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package without its static files is no failure of the hub."""
+    (tmp_path / "static").mkdir()
+    monkeypatch.setattr(assets, "folder", lambda name: tmp_path / name)
+    answer = hub.get("/")
+    assert (answer.status_code, "install torchvitals again" in answer.text) == (503, True)
+    with pytest.raises(pack.PackError, match="style.css is not there"):
+        pack.style()
+    with pytest.raises(pack.PackError, match="the page imports main.js, which is not there"):
+        pack.script()
