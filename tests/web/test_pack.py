@@ -139,7 +139,7 @@ def test_a_page_that_is_not_installed_says_so(
     monkeypatch.setattr(assets, "folder", lambda name: tmp_path / name)
     answer = hub.get("/")
     assert (answer.status_code, "install torchvitals again" in answer.text) == (503, True)
-    with pytest.raises(pack.PackError, match="style.css is not there"):
+    with pytest.raises(pack.PackError, match=r"style\.css is not there"):
         pack.style()
-    with pytest.raises(pack.PackError, match="the page imports main.js, which is not there"):
+    with pytest.raises(pack.PackError, match=r"the page imports main\.js, which is not there"):
         pack.script()
