@@ -105,7 +105,7 @@ def _climb(window: Window, rank: Rank) -> Climb | None:
 
 
 def _last_s(rank: Rank) -> float:
-    ends = rank.steps.get("t_s", ())
+    ends = rank.steps.get("t_s", np.empty(0))
     return float(ends[-1]) if len(ends) else 0.0
 
 
