@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.diagnosis.exchange import Exchange, Matrix, exchange
+from monitor.diagnosis.facts import fact
 from monitor.diagnosis.finding import Finding, gain_from_share
 from monitor.diagnosis.machine import crowded
 from monitor.diagnosis.robust import Values, median, quarters
@@ -215,9 +216,12 @@ def _phase(slow: list[Rank], others: list[Rank]) -> tuple[str, float]:
 def _excess(seen: Exchange, slow: list[Rank], others: list[Rank]) -> float:
     """What the late ones spend more in all phases, of the mean step: no more than that can come back.
 
-    Others wait longer: they are woken late, and steps that took longer than usual are part of the run.
+    Others wait longer: they are woken late, and steps that took longer than usual are part of the run. Where
+    CPUs do the exchange, the others did their part of it while they waited: all do theirs at once then.
     """
     more = sum(max(ms, 0.0) for ms in _more(slow, others).values())
+    if fact(slow[0], "ddp").get("device") == "cpu":
+        more -= min(median(seen.transfer_ms), more / 2)
     return more / max(float(seen.step_ms.mean()), 1e-9)
 
 

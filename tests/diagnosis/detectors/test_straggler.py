@@ -85,6 +85,14 @@ def test_it_promises_no_more_than_the_late_one_spends():
     assert finding.gain.share_of_step == pytest.approx(30 / (97 + 20), abs=0.05)
 
 
+def test_an_exchange_by_cpus_comes_back_when_all_come_at_once():
+    """The waiting ranks did their part of it meanwhile; then it is done beside the other's."""
+    seen = run(0, 30.0)
+    for one in seen.ranks.values():
+        one.facts["ddp"] = {"device": "cpu"}
+    assert found(seen).gain.share_of_step == pytest.approx((30 - min(TRANSFER_MS, 15)) / 87, abs=0.05)
+
+
 @pytest.mark.parametrize(("share", "is_found"), [(LOST_SHARE * 0.9, False), (LOST_SHARE * 1.2, True)])
 def test_it_speaks_from_its_threshold_on(share: float, is_found: bool):
     """Measured on steps without noise."""
