@@ -10,6 +10,7 @@ machine that is busy for a while is busy for all of them. A process reports the 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -73,11 +74,16 @@ class Bench:
                 found[int(folder.name)] = command
         return found
 
+    def _ended(self) -> bool:
+        """Ask again until none is left: an agent that has steps to hand over starts a hub that is gone."""
+        for pid in self.helpers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        return not self.helpers()
+
     def close(self) -> None:
         """End the hub and any agent that is left, and forget what was recorded."""
-        for pid in self.helpers():
-            os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not self.helpers(), 30)
+        wait_for(self._ended, 30)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
