@@ -114,7 +114,7 @@ def _plain_cost(seen: Exchange, late: Late, busy: bool) -> float | None:
     What it costs is what the longest work of all would be shorter by in each step without that excess.
     """
     slow, others = _sides(seen, late)
-    phase, more_ms = _phase(slow, others)
+    phase, more_ms = _most(_more(slow, others))
     usual_ms = float(np.median([median(phase_ms(rank, phase)) for rank in others]))
     if more_ms < LOST_SHARE * seen.usual_ms or (busy and more_ms < STRETCHED * usual_ms):
         return None
@@ -173,7 +173,8 @@ def _always(loss_ms: Values) -> bool:
 
 def _finding(seen: Exchange, late: Late, share: float) -> Finding:
     slow, others = _sides(seen, late)
-    phase, more_ms = _phase(slow, others)
+    more = _more(slow, others)
+    phase, more_ms = _most(more)
     larger = _size(slow) / _size(others) if _size(others) > 0 else 1.0
     work = phase not in _ADVICE
     unequal = work and larger >= LARGER
@@ -200,29 +201,28 @@ def _finding(seen: Exchange, late: Late, share: float) -> Finding:
     return Finding(
         CODE, "warning", TITLE,
         say("rank {ranks} is late: {why}", ranks=names, why="larger batches" if unequal else phase), evidence,
-        advice, gain=gain_from_share(min(share, _excess(seen, slow, others)), basis),
+        advice, gain=gain_from_share(min(share, _excess(seen, slow, more)), basis),
         ranks=tuple(rank.rank for rank in slow),
         first_step=first, last_step=last, location=None,
     )  # fmt: skip
 
 
-def _phase(slow: list[Rank], others: list[Rank]) -> tuple[str, float]:
+def _most(more: dict[str, float]) -> tuple[str, float]:
     """The phase in which the late ones spend most more than the others, and how much, in milliseconds."""
-    more = _more(slow, others)
     phase = max(more, key=lambda name: more[name])
     return phase, more[phase]
 
 
-def _excess(seen: Exchange, slow: list[Rank], others: list[Rank]) -> float:
+def _excess(seen: Exchange, slow: list[Rank], more: dict[str, float]) -> float:
     """What the late ones spend more in all phases, of the mean step: no more than that can come back.
 
     Others wait longer: they are woken late, and steps that took longer than usual are part of the run. Where
     CPUs do the exchange, the others did their part of it while they waited: all do theirs at once then.
     """
-    more = sum(max(ms, 0.0) for ms in _more(slow, others).values())
+    back_ms = sum(max(ms, 0.0) for ms in more.values())
     if fact(slow[0], "ddp").get("device") == "cpu":
-        more -= min(median(seen.transfer_ms), more / 2)
-    return more / max(float(seen.step_ms.mean()), 1e-9)
+        back_ms -= min(median(seen.transfer_ms), back_ms / 2)
+    return back_ms / max(float(seen.step_ms.mean()), 1e-9)
 
 
 def _more(slow: list[Rank], others: list[Rank]) -> dict[str, float]:
