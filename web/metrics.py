@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from flask import Blueprint, Response
 
-from monitor.bridges.gauges import LIVE, Sample, of_run
+from monitor.bridges.gauges import Sample, of_run
+from monitor.report import LIVE
 
 from .ingest import Ingest
 from .live import Live

@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: Runs in these states are told of.
-LIVE = frozenset({"running", "stalled"})
-
 #: Tile of an update -> (metric, help, factor to Prometheus' base unit).
 _TILES = {
     "steps_per_s": ("steps_per_second", "Training steps per second.", 1.0),

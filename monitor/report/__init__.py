@@ -14,12 +14,14 @@ from monitor.report.measure import Measures, measure
 from monitor.report.text import summary, text
 from monitor.store import FILE_NAME, Store, StoreError
 
-__all__ = ["OVER", "StoreError", "build", "lost", "nothing", "outcome", "summary", "text", "wait"]
+__all__ = ["LIVE", "OVER", "StoreError", "build", "lost", "nothing", "outcome", "summary", "text", "wait"]
 
 #: Version of the report's form.
 SCHEMA = 1
 #: Status of a run that is over.
 OVER = frozenset({"finished", "crashed", "killed"})
+#: Statuses of a run that goes on.
+LIVE = frozenset({"running", "stalled"})
 #: Notices told at most, the newest.
 NOTICES = 20
 #: Between two looks at a run that is about to end.

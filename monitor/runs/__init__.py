@@ -21,8 +21,6 @@ LATEST = "latest"
 #: Seconds after which a store that could not be read is tried again though its files are the same: what
 #: kept it shut (a lock, no more files to be opened) may have gone.
 AGAIN_S = 30.0
-#: Statuses of a run that goes on.
-LIVE = frozenset({"running", "stalled"})
 #: Stores looked into for runs that go on; one that does is written every second.
 LIVE_LOOKS = 16
 #: No run began later: year 5138.
@@ -102,7 +100,7 @@ def live(run_dir: Path) -> list[dict[str, Any]]:
     All of a folder with hundreds of runs takes a second to read for the first time.
     """
     recent = sorted(folders(run_dir), key=lambda folder: max(stamp(folder)), reverse=True)[:LIVE_LOOKS]
-    found = [run for run in map(_summary, recent) if run["status"] in LIVE]
+    found = [run for run in map(_summary, recent) if run["status"] in report.LIVE]
     return sorted(found, key=_began, reverse=True)
 
 
