@@ -40,7 +40,7 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from kept import finding, keep, steps
-from played import VIEWER, PlayedHub, PlayedRun
+from played import PlayedHub, PlayedRun
 
 CHROMIUM = "/usr/bin/chromium"
 ARGS = (
@@ -148,12 +148,10 @@ def listed(browser: Browser, hub: PlayedHub, count: int) -> dict[str, Any]:
     """The list of all runs, and a search in it."""
     shown, tasks, long_ms = [], [], []
     for _ in range(count):
-        context = browser.new_context(viewport=SCREEN)
-        context.request.get(hub.url())
-        page = context.new_page()
+        page = visitor(browser, hub)
         page.add_init_script(WATCH)
         browser.start_tracing(page=page, categories=["toplevel", "__metadata"])
-        page.goto(hub.url("#/runs").replace(f"?token={VIEWER}", ""))
+        page.goto(address(hub, "#/runs"))
         page.wait_for_function("() => seen.list", timeout=60_000)
         page.keyboard.press("/")
         page.keyboard.type("run-01f3", delay=50)
@@ -165,7 +163,7 @@ def listed(browser: Browser, hub: PlayedHub, count: int) -> dict[str, Any]:
         tasks += main_thread_ms(browser.stop_tracing())
         shown.append(page.evaluate("() => seen.list"))
         long_ms += [round(duration) for _, duration in page.evaluate("() => seen.long")]
-        context.close()
+        page.context.close()
     return {
         "list_ms": round(statistics.median(shown)),
         "list_long_tasks": sorted(long_ms),
@@ -236,14 +234,24 @@ def heap(browser: Browser, hub: PlayedHub, run: PlayedRun, seconds: float) -> di
 
 
 def opened(browser: Browser, hub: PlayedHub, place: str = "") -> Page:
-    """The page of the run, each chart drawn once. The cookie is there before, so no redirect counts."""
-    context = browser.new_context(viewport=SCREEN)
-    context.request.get(hub.url())
-    page = context.new_page()
+    """The page of the run, each chart drawn once."""
+    page = visitor(browser, hub)
     page.add_init_script(WATCH)
-    page.goto(hub.url().split("?")[0] + place)
+    page.goto(address(hub, place))
     page.wait_for_function("() => seen.charts", timeout=60_000)
     return page
+
+
+def visitor(browser: Browser, hub: PlayedHub) -> Page:
+    """An empty page with nothing cached. The cookie is there before, so no redirect counts."""
+    context = browser.new_context(viewport=SCREEN)
+    context.request.get(hub.url())
+    return context.new_page()
+
+
+def address(hub: PlayedHub, place: str) -> str:
+    """A place on the hub's page, for whoever has the cookie."""
+    return hub.url().split("?")[0] + place
 
 
 def feed(page: Page, run: PlayedRun, seconds: float, rows: int) -> dict[int, float]:

@@ -21,8 +21,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from browser import ARGS, CHROMIUM, SCREEN
-from played import VIEWER, PlayedHub
+from browser import ARGS, CHROMIUM, address, visitor
+from played import PlayedHub
 
 from monitor import runs
 
@@ -77,15 +77,13 @@ def run(zoo: Path, launch: str, run_dir: Path, fix: str) -> str:
 
 def told(browser: Browser, hub: PlayedHub, place: str, picture: Path) -> list[list[str]]:
     """What the page says of each promise: finding, promised, reached, verdict."""
-    context = browser.new_context(viewport=SCREEN)
-    context.request.get(hub.url())
-    page = context.new_page()
-    page.goto(hub.url(place).replace(f"?token={VIEWER}", ""))
+    page = visitor(browser, hub)
+    page.goto(address(hub, place))
     rows = page.locator(".promises tbody tr")
     rows.first.wait_for()
     found = [row.locator("th, td").all_inner_texts() for row in rows.all()]
     page.screenshot(path=picture, full_page=True)
-    context.close()
+    page.context.close()
     return [[" ".join(cell.split()) for cell in row] for row in found]
 
 
