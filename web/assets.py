@@ -21,6 +21,7 @@ _log = logging.getLogger("monitor.web")
 TYPES = {
     ".js": "text/javascript",
     ".css": "text/css",
+    ".json": "application/json",
     ".svg": "image/svg+xml",
     ".png": "image/png",
     ".woff2": "font/woff2",
@@ -37,12 +38,11 @@ def folder(name: str) -> Path:
     return inside if inside.is_dir() else here.parent / name
 
 
-def static_file(name: str) -> Path | None:
-    """The file of the page called `name`, found by listing the folder; None when there is none."""
-    for path in folder("static").iterdir():
-        if path.name == name and path.suffix in TYPES and path.is_file():
-            return path
-    return None
+def static_files() -> dict[str, Path]:
+    """The page's files, found by listing the folder: path below it ("charts/card.js") -> file. In order."""
+    top = folder("static")
+    paths = sorted(path for path in top.rglob("*") if path.suffix in TYPES and path.is_file())
+    return {path.relative_to(top).as_posix(): path for path in paths}
 
 
 @dataclass(frozen=True)

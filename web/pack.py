@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
+import posixpath
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,12 @@ from . import assets
 #: Addresses of the two files, below `static/`.
 SCRIPT, STYLE = "all.js", "all.css"
 #: Styles come in this order: what is later wins.
-STYLES = ("style.css", "charts.css", "compare.css", "runs.css", "ranks.css")
-ENTRY = "main.js"
+STYLES = ("app/style.css", "charts/charts.css", "compare/compare.css", "runs/runs.css", "ranks/ranks.css")
+ENTRY = "app/main.js"
 
-_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+\.js)";$', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.{1,2}/[\w./-]+\.js)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
-_LATER = re.compile(r'\bimport\("\./([\w-]+\.js)"\)')
+_LATER = re.compile(r'\bimport\("(\.{1,2}/[\w./-]+\.js)"\)')
 _ANY = re.compile(r"^\s*(?:import|export)\b.*", re.MULTILINE)
 
 
@@ -52,27 +53,28 @@ class Pack:
 
 
 def script() -> Pack:
-    """All modules that `main.js` needs now or later.
+    """All modules that `app/main.js` needs now or later.
 
     Raises:
         PackError: see there.
     """
-    return _made(SCRIPT, _stamps("*.js"))
+    return _made(SCRIPT, _stamps(".js"))
 
 
 def style() -> Pack:
     """All styles. Raises PackError where one is missing."""
-    return _made(STYLE, _stamps("*.css"))
+    return _made(STYLE, _stamps(".css"))
 
 
-def _stamps(pattern: str) -> tuple[tuple[Path, int, int], ...]:
-    found = ((path, path.stat()) for path in sorted(assets.folder("static").glob(pattern)))
-    return tuple((path, stat.st_mtime_ns, stat.st_size) for path, stat in found)
+def _stamps(suffix: str) -> tuple[tuple[str, Path, int, int], ...]:
+    found = ((name, path) for name, path in assets.static_files().items() if path.suffix == suffix)
+    stats = ((name, path, path.stat()) for name, path in found)
+    return tuple((name, path, stat.st_mtime_ns, stat.st_size) for name, path, stat in stats)
 
 
 @functools.lru_cache(maxsize=4)
-def _made(name: str, stamps: tuple[tuple[Path, int, int], ...]) -> Pack:
-    sources = {path.name: path.read_text(encoding="utf-8") for path, *_ in stamps}
+def _made(name: str, stamps: tuple[tuple[str, Path, int, int], ...]) -> Pack:
+    sources = {name: path.read_text(encoding="utf-8") for name, path, *_ in stamps}
     text = packed(sources, ENTRY) if name == SCRIPT else styles(sources)
     raw = text.encode()
     return Pack(raw, hashlib.sha256(raw).hexdigest()[:16])
@@ -93,7 +95,7 @@ def packed(sources: dict[str, str], entry: str) -> str:
     each module is to be there once. Otherwise it stays a file of its own.
 
     Args:
-        sources: text of each module by its name.
+        sources: text of each module by its name, which is its path below `static/`.
         entry: runs last, at the top, so that it may wait; what it exports stays exported.
 
     Raises:
@@ -102,7 +104,7 @@ def packed(sources: dict[str, str], entry: str) -> str:
     names = _order(sources, entry, {})
     for name in list(names):
         for later in _LATER.findall(sources[name]):
-            branch = _order(sources, later, {})
+            branch = _order(sources, _resolved(name, later), {})
             if not names.keys().isdisjoint(branch):
                 names |= branch
     parts = [_function(name, sources[name], names) for name in names if name != entry]
@@ -118,8 +120,9 @@ def _order(
     if name not in sources:
         raise PackError(f"{above[-1] if above else 'the page'} imports {name}, which is not there")
     for _, other in _IMPORT.findall(sources[name]):
-        if other not in found:
-            _order(sources, other, found, (*above, name))
+        needed = _resolved(name, other)
+        if needed not in found:
+            _order(sources, needed, found, (*above, name))
     found[name] = None
     return found
 
@@ -134,10 +137,21 @@ def _body(name: str, source: str, names: dict[str, None]) -> str:
     unknown = _ANY.search(_EXPORT.sub("", _IMPORT.sub("", source)))
     if unknown:
         raise PackError(f"{name}: {unknown[0].strip()}")
-    body = _IMPORT.sub(lambda found: f"const {{{_renamed(found[1])}}} = {_called(found[2])};", source)
-    return _LATER.sub(
-        lambda found: f"Promise.resolve({_called(found[1])})" if found[1] in names else found[0], body
-    )
+
+    def at_once(found: re.Match[str]) -> str:
+        return f"const {{{_renamed(found[1])}}} = {_called(_resolved(name, found[2]))};"
+
+    def later(found: re.Match[str]) -> str:
+        other = _resolved(name, found[1])
+        # what stays a file of its own is asked for from the packed file, which lies at the top
+        return f"Promise.resolve({_called(other)})" if other in names else f'import("./{other}")'
+
+    return _LATER.sub(later, _IMPORT.sub(at_once, source))
+
+
+def _resolved(name: str, other: str) -> str:
+    """The module that `name` calls `other`: "charts/card.js" calls "app/dom.js" "../app/dom.js"."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), other))
 
 
 def _renamed(imported: str) -> str:
@@ -145,4 +159,4 @@ def _renamed(imported: str) -> str:
 
 
 def _called(name: str) -> str:
-    return "$" + name.removesuffix(".js").replace("-", "_")
+    return "$" + re.sub(r"\W", "_", name.removesuffix(".js"))

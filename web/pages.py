@@ -63,7 +63,7 @@ def blueprint(access: Access, refusals: Refusals, version: str) -> Blueprint:
         answer = _page(version) if _comes_from_elsewhere() else redirect(_without_token(), 303)
         return _with_cookie(answer, access)
 
-    @routes.get("/static/<name>")
+    @routes.get("/static/<path:name>")
     def static(name: str) -> Response:
         return _static(name)
 
@@ -130,7 +130,7 @@ def _with_cookie(answer: Any, access: Access) -> Any:
 def _static(name: str) -> Response:
     if name in _PACKS:
         return _packed(_PACKS[name](), assets.TYPES[name[name.rindex(".") :]])
-    path = assets.static_file(name)
+    path = assets.static_files().get(name)
     if path is None:
         raise NotFound("the page has no such file")
     return send_file(path, assets.TYPES[path.suffix], conditional=True, max_age=0)

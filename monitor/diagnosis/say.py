@@ -1,8 +1,8 @@
 """Say: a sentence that remembers how it was made, so that a page can say the same in another language.
 
 `say("{n} steps", n=3)` is the string "3 steps" and nothing else to whoever reads it as one. A text without
-parameters needs no `say`: it is its own template. The page's catalogue (`static/zh-findings.js`) is keyed by
-the template as it stands in the source.
+parameters needs no `say`: it is its own template. The page's catalogue
+(`static/locale/zh-findings.js`) is keyed by the template as it stands in the source.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Evidence as a person reads it: names that carry their unit become a label and a value with it.
 
-The same as the page does in `static/evidence.js`.
+The same as the page does in `static/findings/evidence.js`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Language: the report's texts in English or in 简体中文, from the catalogue that the page has.
 
 The English text is the key, and a text that nobody translated stays English. The catalogue is in
-`static/zh-*.js`, one entry a line, and nowhere else; `static/i18n.js` does the same in a browser.
+`static/locale/zh-*.js`, one entry a line, and nowhere else; `static/locale/i18n.js` does the same in a
+browser.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _is_pair(value: Any) -> bool:
 def _chinese() -> dict[str, str]:
     """English text → Chinese text, of all catalogues; empty where none is installed."""
     entries: dict[str, str] = {}
-    for path in sorted(_static().glob("zh-*.js")):
+    for path in sorted(_static().glob("locale/zh-*.js")):
         found = _ENTRY.findall(path.read_text("utf-8"))
         entries |= {json.loads(english): json.loads(chinese) for english, chinese in found}
     return entries

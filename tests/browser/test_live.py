@@ -33,7 +33,7 @@ def test_updates_arrive_by_themselves(page: Page, training: PlayedRun) -> None:
 def test_title_and_icon_tell_the_state(page: Page, training: PlayedRun) -> None:
     """The tab shows speed and name, and its icon warns."""
     expect(page).to_have_title(re.compile(r"^▲ [\d.]+ it/s – digits$"))
-    assert page.locator("link[rel=icon]").get_attribute("href") == "static/favicon-warn.svg"
+    assert page.locator("link[rel=icon]").get_attribute("href") == "static/app/favicon-warn.svg"
 
 
 def test_stale_data_is_loud(page: Page) -> None:

@@ -29,13 +29,13 @@ REFUSING = {"monitor.runs.trash", "monitor.runs.marks", "monitor.web.actions", "
 CODE = re.compile(r"\n|^#|^[\w.]+\(.*\)|^with torch|^DataLoader|^group |^rank \d|^reduce $|^data dependent$")
 #: Calls that hold no sentences.
 SILENT = {"re.compile", "frozenset", "loader_call"}
-#: As in static/evidence.js.
+#: As in static/findings/evidence.js.
 WITH_UNIT = re.compile(r"^(.+?)_(per_s|ms|mb|pct|percent|mhz|cores|us|s|w|c)(_p\d+|_min|_max|_mean)?$")
 
 
 @cache
 def catalogue(names: tuple[str, ...] = ("zh-*.js",)) -> dict[str, str]:
-    paths = sorted(path for name in names for path in (ROOT / "static").glob(name))
+    paths = sorted(path for name in names for path in (ROOT / "static/locale").glob(name))
     text = "".join(path.read_text() for path in paths)
     return {json.loads(english): json.loads(chinese) for english, chinese in ENTRY.findall(text)}
 

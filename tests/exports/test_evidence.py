@@ -21,9 +21,9 @@ ENTRIES = [
 def test_labels_are_those_of_the_page(code: str):
     """In both languages: who knows one finds the other's figures at once."""
     script = f"""
-      import {{ evidence }} from "./evidence.js";
-      import {{ useMessages }} from "./i18n.js";
-      import {{ MESSAGES }} from "./zh.js";
+      import {{ evidence }} from "./findings/evidence.js";
+      import {{ useMessages }} from "./locale/i18n.js";
+      import {{ MESSAGES }} from "./locale/zh.js";
       useMessages("{code}", "{code}" === "en" ? {{}} : MESSAGES);
       console.log(JSON.stringify({json.dumps(ENTRIES)}.map(([key, value]) => evidence(key, value).label)));"""
     run = ["node", "--input-type=module", "-e", script]

@@ -37,7 +37,7 @@ def test_every_text_has_a_translation():
 def test_the_reports_own_catalogue_is_used():
     """What the report no longer says leaves its catalogue, and every field is kept."""
     entries = dict(
-        re.findall(r'^  "(.+)": "(.+)",$', (ROOT / "static/zh-report.js").read_text(), re.MULTILINE)
+        re.findall(r'^  "(.+)": "(.+)",$', (ROOT / "static/locale/zh-report.js").read_text(), re.MULTILINE)
     )
     assert sorted(set(entries) - texts()) == []
     for english, chinese in entries.items():
@@ -46,7 +46,7 @@ def test_the_reports_own_catalogue_is_used():
 
 def test_it_reads_every_entry_that_a_browser_reads():
     """The catalogue is read as text here: not one entry of the page's is missed or read otherwise."""
-    script = 'import("./zh.js").then(({MESSAGES}) => console.log(JSON.stringify(MESSAGES)))'
+    script = 'import("./locale/zh.js").then(({MESSAGES}) => console.log(JSON.stringify(MESSAGES)))'
     told = subprocess.run(
         ["node", "--input-type=module", "-e", script],
         cwd=ROOT / "static",

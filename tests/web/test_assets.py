@@ -13,7 +13,7 @@ from monitor.web import assets
 
 def test_in_a_checkout_the_folders_lie_beside_the_package():
     """An editable install finds them second."""
-    assert (assets.folder("static") / "main.js").is_file()
+    assert (assets.folder("static") / "app" / "main.js").is_file()
     assert (assets.folder("templates") / "index.html").is_file()
 
 
@@ -50,6 +50,9 @@ def test_the_bundle_is_compressed_once_and_the_old_one_goes(tmp_path: Path):
 
 def test_only_the_pages_kinds_of_files_are_given_out():
     """No Python, no hidden file, no folder."""
-    assert assets.static_file("main.js") is not None
-    for name in ("__init__.py", "", ".", "..", "main.js/", "../static/main.js"):
-        assert assets.static_file(name) is None
+    files = assets.static_files()
+    assert files["app/main.js"] == assets.folder("static") / "app" / "main.js"
+    assert {path.suffix for path in files.values()} <= set(assets.TYPES)
+    assert files.keys().isdisjoint(
+        ("__init__.py", "", ".", "..", "app", "app/main.js/", "../static/app/main.js")
+    )

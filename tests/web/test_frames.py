@@ -33,7 +33,7 @@ def test_a_ticket_is_traded_for_a_path_that_opens_everything(hub: Hub):
     assert place.endswith("/?a=1")
     assert "Set-Cookie" not in answer.headers
     inside = place[1:].removesuffix("?a=1")
-    for path in ("", "api/runs", "static/main.js", "api/runs/run-1/export.csv"):
+    for path in ("", "api/runs", "static/app/main.js", "api/runs/run-1/export.csv"):
         assert hub.get(inside + path, token=None).status_code == 200
     assert hub.get(inside + "nowhere", token=None).status_code == 404
 

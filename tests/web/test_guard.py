@@ -8,7 +8,16 @@ import pytest
 import socketio
 from webhub import VIEWER, Hub
 
-PATHS = ["/", "/api/runs", "/healthz", "/static/main.js", "/plotly.js", "/metrics", "/nowhere", "/socket.io/"]
+PATHS = [
+    "/",
+    "/api/runs",
+    "/healthz",
+    "/static/app/main.js",
+    "/plotly.js",
+    "/metrics",
+    "/nowhere",
+    "/socket.io/",
+]
 
 
 @pytest.mark.parametrize("path", PATHS)

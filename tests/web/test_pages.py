@@ -10,7 +10,7 @@ from webhub import INGEST, VIEWER, Hub
 
 from monitor.web import assets
 
-FILES = sorted(path.name for path in assets.folder("static").iterdir() if path.suffix in assets.TYPES)
+FILES = list(assets.static_files())
 
 
 def test_the_address_with_the_token_becomes_a_cookie_and_an_address_without(hub: Hub):
@@ -29,7 +29,7 @@ def test_the_address_with_the_token_becomes_a_cookie_and_an_address_without(hub:
 def test_the_cookie_opens_the_page(hub: Hub):
     """And everything that the page reads."""
     cookie = hub.get(f"/?token={VIEWER}", token=None).headers["Set-Cookie"].split(";")[0]
-    for path in ("/", "/api/runs", "/static/main.js"):
+    for path in ("/", "/api/runs", "/static/app/main.js"):
         assert hub.get(path, token=None, headers={"Cookie": cookie}).status_code == 200
 
 
@@ -57,7 +57,7 @@ def test_an_escaped_token_does_not_redirect_for_ever(hub: Hub):
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/runs", "/api/runs/run-1", "/static/main.js", "/plotly.js", "/metrics", "/x"]
+    "path", ["/api/runs", "/api/runs/run-1", "/static/app/main.js", "/plotly.js", "/metrics", "/x"]
 )
 @pytest.mark.parametrize("token", [None, INGEST, "x"])
 def test_nothing_else_is_shown_without_the_viewers_token(hub: Hub, path: str, token: str | None):
@@ -90,9 +90,7 @@ def test_the_page_uses_relative_addresses_only(hub: Hub):
     assert assets.plotly().version in text
 
 
-@pytest.mark.parametrize(
-    "name", sorted(p.name for p in assets.folder("static").iterdir() if p.suffix in assets.TYPES)
-)
+@pytest.mark.parametrize("name", FILES)
 def test_every_file_of_the_page_is_served_and_revalidated(hub: Hub, name: str):
     """With its type; and not sent again while it is unchanged."""
     answer = hub.get(f"/static/{name}")
@@ -114,14 +112,20 @@ def test_every_file_of_the_page_is_served_and_revalidated(hub: Hub, name: str):
         "%2fetc%2fpasswd",
     ]
     + [
-        "main.js/..",
-        "main.js%00",
-        "main.js\\",
+        "app/main.js/..",
+        "app/../../web/auth.py",
+        "app",
+        "app/",
+        "main.js",
+        "//app/main.js",
+        "app//main.js",
+        "app/main.js%00",
+        "app/main.js\\",
         "__init__.py",
         "",
         ".",
         "..",
-        "main.js%0a",
+        "app/main.js%0a",
         "~root",
         "C:\\boot.ini",
     ],

@@ -77,7 +77,7 @@ def test_behind_a_prefix_everything_follows_it(start_hub: Callable[..., Hub], be
     assert answer.headers["Location"] == "/tv/"
     assert {"Path=/tv", "Secure"} <= {part.strip() for part in answer.headers["Set-Cookie"].split(";")}
     cookie = {"Cookie": answer.headers["Set-Cookie"].split(";")[0]}
-    for path in ("", "api/runs", "static/main.js", "api/runs/run-1/export.csv"):
+    for path in ("", "api/runs", "static/app/main.js", "api/runs/run-1/export.csv"):
         assert requests.get(f"{base}/tv/{path}", headers=cookie, timeout=10).status_code == 200
     assert watched(hub, base, "/tv/", origin="https://team.example.org") == {"ok": True}
 

@@ -1,0 +1,62 @@
+/** What a finding is about, as a small curve over the visible time: the metric that shows it. */
+
+import { svg } from "../app/dom.js";
+import { finite } from "../app/format.js";
+import { streamsOf } from "./panels.js";
+import { reduced } from "./reduce.js";
+
+const [WIDTH, HEIGHT, PAD] = [120, 28, 2]; // units of the drawing
+const POINTS = 60;
+
+/** Finding → stream and metric of it that shows what was found; what is not here has no curve. */
+const METRICS = {
+  data_starvation: ["run", "data_share"], data_spikes: ["run", "step_p99_ms"], data_degrading: ["run", "run_data_ms"],
+  worker_respawn: ["run", "run_data_ms"], too_many_workers: ["host", "cpu_used"], worker_died: ["run", "steps_per_s"],
+  comm_bound: ["run", "run_comm_ms"], straggler: ["run", "run_comm_ms"], no_sync_missing: ["run", "run_comm_ms"],
+  checkpoint_stall: ["run", "run_checkpoint_ms"], eval_share: ["run", "run_eval_ms"],
+  logging_stall: ["run", "run_other_ms"], host_sync: ["run", "run_other_ms"],
+  step_outliers: ["run", "step_p99_ms"], throughput_regression: ["run", "steps_per_s"], stall: ["run", "steps_per_s"],
+  process_died: ["run", "steps_per_s"], recompiles: ["run", "run_forward_ms"], graph_breaks: ["run", "run_forward_ms"],
+  memory_leak: ["proc", "tree_pss_mb"], memory_pressure: ["proc", "tree_pss_mb"], nan_loss: ["run", "run_loss"],
+  noisy_neighbour: ["host", "cpu_used"], threads_oversubscribed: ["host", "cpu_used"], amp_scale_collapse: ["run", "run_loss"],
+  gpu_underused: ["gpu", "gpu_util"], gpu_throttled: ["gpu", "gpu_sm_clock_mhz"], gpu_shared: ["gpu", "gpu_memory_used_mb"],
+  launch_bound: ["gpu", "gpu_util"], memory_headroom: ["gpu", "gpu_memory_used_mb"], memory_fragmentation: ["gpu", "gpu_memory_used_mb"],
+};
+
+/** The metric's key for a finding code, or null. */
+export function metricOf(code) {
+  return METRICS[code]?.[1] ?? null;
+}
+
+/** Points `[[x, y], …]` of the curve in the drawing's units, or null where fewer than two were measured. */
+export function curve(code, finding, tracks, [from, to]) {
+  const [origin, key] = METRICS[code] ?? [];
+  const names = streamsOf(origin, [...tracks.keys()]);
+  const name = names.includes(`${origin}/${finding.ranks?.[0]}`) ? `${origin}/${finding.ranks[0]}` : names[0];
+  if (name === undefined) return null;
+  const { t, series } = tracks.get(name).view([key], from, to);
+  const line = reduced({ t, ...series[key] }, from, to, POINTS);
+  const known = line.t.map((time, i) => [time, finite(line.mean[i])]).filter(([time, value]) => value !== null && time >= from && time <= to);
+  return known.length < 2 ? null : scaled(known, from, to);
+}
+
+function scaled(known, from, to) {
+  const top = Math.max(...known.map(([, value]) => value), 1e-12);
+  return known.map(([time, value]) => [
+    PAD + ((time - from) / (to - from)) * (WIDTH - 2 * PAD),
+    HEIGHT - PAD - Math.max(0, value / top) * (HEIGHT - 2 * PAD),
+  ]);
+}
+
+/** The drawing; decoration, since the evidence stands beside it in words. */
+export function sparkline() {
+  const line = svg("polyline", { points: "" });
+  const frame = { class: "sparkline", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" };
+  return svg("svg", frame, line);
+}
+
+/** Draw `points`, or hide the drawing where there are none. */
+export function drawSparkline(drawing, points) {
+  drawing.toggleAttribute("hidden", points === null);
+  if (points !== null) drawing.firstChild.setAttribute("points", points.map((xy) => xy.map((v) => v.toFixed(1)).join()).join(" "));
+}
