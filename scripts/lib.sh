@@ -83,6 +83,19 @@ install_into() {
     echo "$wanted" >"$stamp"
 }
 
+# install_js: what checks the page's modules, as scripts/js/package-lock.json says, into scripts/js/node_modules.
+# Skipped while that has not changed since the last time.
+install_js() {
+    stamp=scripts/js/node_modules/.installed
+    wanted=$(cat scripts/js/package.json scripts/js/package-lock.json | cksum)
+    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
+        return
+    fi
+    command -v npm >/dev/null 2>&1 || die "npm is missing; install it (Debian and Ubuntu: apt-get install npm), or run scripts/test"
+    quietly "installing eslint" npm ci --prefix scripts/js --ignore-scripts
+    echo "$wanted" >"$stamp"
+}
+
 # A checksum of what an installation depends on; an editable one follows the sources by itself.
 _state_of() {
     case " $* " in

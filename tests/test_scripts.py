@@ -18,7 +18,7 @@ TOOLS = "sh bash dirname basename sed cat cksum find sort mktemp tail rm env pri
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
     """A copy of the scripts, and a PATH with nothing but the usual tools."""
-    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("node_modules"))
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in TOOLS:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import tokenize
 
-from sources import FUNCTION, Module, javascript, modules
+from sources import FUNCTION, ROOT, Module, javascript, modules
 
 MAX_FILE_LINES = 350
 MAX_FUNCTION_LINES = 40
 MAX_JS_FILE_LINES = 200
+#: The aim is about 55 (docs/architecture.md); a new concern may need a file, a handful of lines does not.
+MAX_JS_FILES = 71
 MAX_PUBLIC_NAMES = 8
 MAX_IMPORT_MS = 50
 HEAVY = {"torch", "numpy", "flask", "flask_socketio", "socketio", "requests", "plotly", "apprise", "psutil"}
@@ -91,3 +93,10 @@ def test_javascript_files_are_short():
         if not path.name.startswith("zh-")
     }
     assert {name: lines for name, lines in sizes.items() if lines > MAX_JS_FILE_LINES} == {}
+
+
+def test_javascript_is_in_few_files():
+    """The page is about 55 modules, each in a folder of its own concern: none lies flat."""
+    files = [path.relative_to(ROOT / "static") for path in javascript()]
+    assert {len(path.parts) for path in files} == {2}
+    assert len(files) <= MAX_JS_FILES

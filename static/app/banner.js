@@ -1,17 +1,21 @@
 /** What must not be overlooked: the hub is gone, the run died, the agent is lost. */
 
-import { h } from "./dom.js";
-import { count } from "./format.js";
 import { N, t, word } from "../locale/i18n.js";
-import { icon } from "./icons.js";
-import { Notify } from "./notify.js";
+import { Notify } from "./browser.js";
+import { h, icon } from "./dom.js";
+import { count } from "./format.js";
 
 const GRACE_MS = 1_500; // a reconnect quicker than this is nobody's business
-const SIGNALS = { 1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM" };
+const SIGNALS = {
+  1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE",
+  15: "SIGTERM",
+};
 const NOTICES = {
   store_full: ["warning", N("The disk is full: new data is shown but not kept.")],
   records_dropped: ["info", N("Some records were lost because the monitor could not keep up.")],
-  agent_lost: ["warning", N("The monitor's agent is gone. The training goes on, but what is shown here is no longer new.")],
+  agent_lost: [
+    "warning", N("The monitor's agent is gone. The training goes on, but what is shown here is no longer new."),
+  ],
   alert_retried: ["info", N("An alert was not accepted by its service at once; it is tried again.")],
   alert_not_sent: ["warning", N("An alert could not be sent. torchvitals alert-test URL shows what is wrong.")],
   alerts_limited: ["info", N("More alerts came up than are sent within ten minutes; those beyond were left out.")],
@@ -63,8 +67,14 @@ export class Banner {
     const json = JSON.stringify(lines);
     if (json === this.#shown) return;
     this.#shown = json;
-    this.#lines.replaceChildren(...lines.map(([severity, text]) =>
-      h("p", { class: `banner ${severity}`, role: severity === "info" ? "status" : "alert" }, icon(severity), h("span", {}, text))));
+    this.#lines.replaceChildren(
+      ...lines.map(([severity, text]) =>
+        h(
+          "p", { class: `banner ${severity}`, role: severity === "info" ? "status" : "alert" }, icon(severity),
+          h("span", {}, text),
+        ),
+      ),
+    );
   };
 
   #lost() {
@@ -78,7 +88,8 @@ export class Banner {
 
 /** What to do about an answer that was an error. */
 export function failureText({ status, message }) {
-  if (status === 401 || status === 403) return t("This page has no access. Open the address that torchvitals printed: it carries the token.");
+  if (status === 401 || status === 403)
+    return t("This page has no access. Open the address that torchvitals printed: it carries the token.");
   if (status === 404) return t("There is no such run here. It may have been removed.");
   return t("The hub answered with an error: {message}", { message });
 }
@@ -90,7 +101,8 @@ function notices({ notices: codes = [] }) {
 /** How a run came to its end, when that was no good end. */
 function ending({ status, exit, ranks = [] }) {
   if (status !== "killed" && status !== "crashed") return null;
-  const rank = ranks.find(({ ended }) => ended && (ended.signal || ended.code)) ?? ranks.find(({ ended }) => ended) ?? {};
+  const rank =
+    ranks.find(({ ended }) => ended && (ended.signal || ended.code)) ?? ranks.find(({ ended }) => ended) ?? {};
   const end = { ...rank.ended, ...exit };
   const step = end.last_step ?? rank.step ?? null;
   const phase = end.last_phase ?? rank.phase ?? null;

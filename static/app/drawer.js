@@ -1,9 +1,8 @@
 /** Everything that is known of a run beyond the one screen: opened when wanted, and fetched only then. */
 
-import { read, runPath } from "../net/api.js";
-import { h } from "./dom.js";
-import { icon } from "./icons.js";
 import { N, t } from "../locale/i18n.js";
+import { read, runPath } from "../net/api.js";
+import { h, icon } from "./dom.js";
 
 const PARTS = [
   ["config", N("Configuration")], ["facts", N("Facts")], ["stacks", N("Stacks")], ["events", N("Events")],
@@ -12,10 +11,16 @@ const PARTS = [
 
 export class Drawer {
   /** What opens it; stands in the page's top line. */
-  button = h("button", { type: "button", class: "drawer-open", "aria-haspopup": "dialog", title: t("Details and downloads (d)") }, icon("list"), h("span", {}, t("Details")));
+  button = h(
+    "button",
+    { type: "button", class: "drawer-open", "aria-haspopup": "dialog", title: t("Details and downloads (d)") },
+    icon("list"), h("span", {}, t("Details")),
+  );
   #source;
   #close = h("button", { type: "button", class: "drawer-close" }, t("Close"));
-  #tabs = PARTS.map(([id, label]) => h("button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "drawer-panel" }, t(label)));
+  #tabs = PARTS.map(([id, label]) =>
+    h("button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "drawer-panel" }, t(label)),
+  );
   #panel = h("div", { role: "tabpanel", id: "drawer-panel", tabindex: "0" });
   element = h("dialog", { class: "drawer", "aria-labelledby": "drawer-title" });
   #chosen = 0;
@@ -71,11 +76,15 @@ export class Drawer {
     const { signal } = this.#abort;
     try {
       const { DRAWER } = await import("./drawerparts.js");
-      if (this.#source.snapshot.meta === undefined) this.#source.snapshot = (await read(runPath(this.#source.run), { signal })).body;
+      if (this.#source.snapshot.meta === undefined)
+        this.#source.snapshot = (await read(runPath(this.#source.run), { signal })).body;
       const content = await DRAWER[id](this.#source, signal);
       if (!signal.aborted) this.#panel.replaceChildren(...content);
     } catch (error) {
-      if (!signal.aborted) this.#panel.replaceChildren(h("p", { role: "alert" }, t("This could not be loaded: {reason}.", { reason: error.message })));
+      if (!signal.aborted)
+        this.#panel.replaceChildren(
+          h("p", { role: "alert" }, t("This could not be loaded: {reason}.", { reason: error.message })),
+        );
     }
   }
 

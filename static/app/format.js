@@ -80,6 +80,19 @@ export function moment(unixSeconds) {
   return new Date(unixSeconds * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 }
 
+/** A time since start as an axis or a crosshair shows it, as fine as `step` (seconds) needs. */
+export function timeText(seconds, step) {
+  if (step < 1) return `${seconds.toFixed(step < 0.01 ? 3 : step < 0.1 ? 2 : 1)} s`;
+  const s = Math.round(seconds);
+  if (s < 60 && step < 60) return `${s} s`;
+  const [days, hours, minutes] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
+  if (days > 0) return step >= 86400 ? `${days} d` : `${days} d ${hours}:${pad(minutes)}`;
+  if (step >= 60 && s < 3600) return `${minutes} min`;
+  if (step >= 3600) return `${hours} h`;
+  const tail = step >= 60 ? "" : `:${pad(s % 60)}`;
+  return hours > 0 ? `${hours}:${pad(minutes)}${tail || " h"}` : `${minutes}${tail}`;
+}
+
 function pad(value) {
   return String(value).padStart(2, "0");
 }

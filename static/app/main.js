@@ -1,12 +1,10 @@
 /** Wiring: address → view, keys → actions, theme. */
 
-import { h } from "./dom.js";
-import { Help } from "./help.js";
 import { chooseLanguage, onLanguage, otherLanguage, startLanguage, t } from "../locale/i18n.js";
-import { icon } from "./icons.js";
-import { Keys } from "./keys.js";
-import { parse, TO_RUNS } from "./route.js";
 import { newestLive, RunList } from "../runs/list.js";
+import { h, icon } from "./dom.js";
+import { Help, Keys } from "./keys.js";
+import { parse, TO_RUNS } from "./route.js";
 import { RunView } from "./runview.js";
 import { Theme } from "./theme.js";
 

@@ -1,27 +1,23 @@
 /** The page of one run: takes what the feed brings to everything that shows it. */
 
-import { Banner } from "./banner.js";
-import { Baseline } from "../compare/baseline.js";
-import { Charts } from "../charts/view.js";
-import { h } from "./dom.js";
-import { Drawer } from "./drawer.js";
-import { Feed } from "../net/feed.js";
-import { Findings } from "../findings/list.js";
-import { History } from "../charts/history.js";
-import { HubClock } from "./clock.js";
+import { History, StepTimes } from "../charts/history.js";
 import { grown } from "../charts/panels.js";
-import { Place, placeOf } from "./place.js";
 import { TimeRange } from "../charts/range.js";
-import { tilesOver } from "../charts/rangetiles.js";
-import { savingText } from "../findings/saving.js";
 import { Selection } from "../charts/selection.js";
 import { Track } from "../charts/series.js";
-import { isLive } from "./status.js";
-import { StepTimes } from "../charts/steptimes.js";
-import { Strip } from "./strip.js";
-import { showTab, tabOf } from "./tab.js";
-import { Tiles } from "./tiles.js";
+import { Charts } from "../charts/view.js";
+import { Baseline } from "../compare/baseline.js";
+import { Findings } from "../findings/list.js";
+import { savingText } from "../findings/saving.js";
 import { Verdict } from "../findings/verdict.js";
+import { Feed } from "../net/feed.js";
+import { Banner } from "./banner.js";
+import { h } from "./dom.js";
+import { Drawer } from "./drawer.js";
+import { Place, placeOf } from "./route.js";
+import { isLive, showTab, tabOf } from "./status.js";
+import { HubClock, Strip } from "./strip.js";
+import { Tiles, tilesOver } from "./tiles.js";
 
 const MAX_TRACKS = { proc: 8, gpu: 16, cuda: 16, rank: 0 }; // streams of one kind that the page keeps
 const MAX_OTHERS = 16; // of every other kind
@@ -62,7 +58,9 @@ export class RunView {
     this.#findings = new Findings({ selection, range, span, tracks });
     this.#drawer = new Drawer(run, range, () => [...tracks.keys()]);
     const known = () => ({ schema: this.#schema, streams: [...this.#tracks.keys()], now: this.#now });
-    this.#charts = new Charts({ run, schema: () => this.#schema, tracks: this.#tracks, range: this.#range, theme, selection, span });
+    this.#charts = new Charts({
+      run, schema: () => this.#schema, tracks: this.#tracks, range: this.#range, theme, selection, span,
+    });
     this.#history = new History({
       run, range: this.#range, tracks: this.#tracks, known, onLoaded: () => this.#charts.filled(),
     });
@@ -73,7 +71,10 @@ export class RunView {
     });
     this.#strip.element.append(this.#drawer.button);
     const side = h("div", { class: "side" }, this.#findings.element, this.#banner.offer);
-    this.element.append(this.#banner.element, this.#verdict.element, this.#baseline.element, this.#tiles.element, side, this.#charts.element, this.#drawer.element);
+    this.element.append(
+      this.#banner.element, this.#verdict.element, this.#baseline.element, this.#tiles.element, side,
+      this.#charts.element, this.#drawer.element,
+    );
   }
 
   /** What stands in the page's top line while this run is shown. */
@@ -83,12 +84,20 @@ export class RunView {
 
   connect() {
     this.#range.connect(this.#moved);
-    for (const part of [this.#banner, this.#baseline, this.#strip, this.#findings, this.#charts, this.#history, this.#place, this.#drawer, this.#feed]) part.connect();
+    for (const part of [
+      this.#banner, this.#baseline, this.#strip, this.#findings, this.#charts, this.#history, this.#place,
+      this.#drawer, this.#feed,
+    ]) {
+      part.connect();
+    }
   }
 
   disconnect() {
     this.#range.disconnect(this.#moved);
-    for (const part of [this.#feed, this.#drawer, this.#place, this.#history, this.#charts, this.#findings, this.#times, this.#strip, this.#baseline, this.#banner]) {
+    for (const part of [
+      this.#feed, this.#drawer, this.#place, this.#history, this.#charts, this.#findings, this.#times, this.#strip,
+      this.#baseline, this.#banner,
+    ]) {
       part.disconnect();
     }
   }
@@ -96,10 +105,17 @@ export class RunView {
   /** What keys do on this page. */
   get actions() {
     return {
-      l: () => this.#range.follow(), "+": () => this.#range.zoom(0.5), "=": () => this.#range.zoom(0.5),
-      "-": () => this.#range.zoom(2), ArrowLeft: () => this.#range.move(-0.25), ArrowRight: () => this.#range.move(0.25),
-      j: () => this.#findings.step(1), k: () => this.#findings.step(-1), c: () => this.#findings.copyFix(),
-      Escape: () => this.#selection.clear(), d: () => this.#drawer.toggle(),
+      l: () => this.#range.follow(),
+      "+": () => this.#range.zoom(0.5),
+      "=": () => this.#range.zoom(0.5),
+      "-": () => this.#range.zoom(2),
+      ArrowLeft: () => this.#range.move(-0.25),
+      ArrowRight: () => this.#range.move(0.25),
+      j: () => this.#findings.step(1),
+      k: () => this.#findings.step(-1),
+      c: () => this.#findings.copyFix(),
+      Escape: () => this.#selection.clear(),
+      d: () => this.#drawer.toggle(),
     };
   }
 

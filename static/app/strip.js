@@ -1,17 +1,47 @@
 /** The line at the top: which run, how far, how fresh, and whether we hear of it. */
 
-import { h, setText, setValue } from "./dom.js";
-import { age, count, duration } from "./format.js";
-import { STALE_S } from "./clock.js";
-import { N, t } from "../locale/i18n.js";
-import { icon } from "./icons.js";
 import { isCleared } from "../findings/ranking.js";
 import { remainingS } from "../findings/saving.js";
+import { N, t } from "../locale/i18n.js";
+import { h, icon, setText, setValue } from "./dom.js";
+import { age, count, duration } from "./format.js";
 import { isLive, statusOf } from "./status.js";
+
+/** Data older than this while the run is running is stale, in seconds. */
+export const STALE_S = 5;
+
+export class HubClock {
+  #aheadS = -Infinity; // hub's clock minus ours
+  #nowS;
+
+  /** `nowS()` is the viewer's clock in unix seconds. */
+  constructor(nowS = () => Date.now() / 1000) {
+    this.#nowS = nowS;
+  }
+
+  /**
+   * A time that the hub's clock had already reached when the message came. Each such time is a lower
+   * bound of how far the hub is ahead, so the largest is the best; a fast message makes it exact.
+   */
+  note(hubUnixS) {
+    if (Number.isFinite(hubUnixS)) this.#aheadS = Math.max(this.#aheadS, hubUnixS - this.#nowS());
+  }
+
+  /** Seconds since `dataUnixS` on the hub's clock; null when either is unknown. */
+  age(dataUnixS) {
+    if (!Number.isFinite(dataUnixS) || this.#aheadS === -Infinity) return null;
+    return Math.max(0, this.#nowS() + this.#aheadS - dataUnixS);
+  }
+}
 
 const TICK_MS = 500;
 const CONNECTIONS = {
-  connecting: N("connecting"), open: N("connected"), polling: N("every 5 s"), waiting: N("no connection"), refused: N("refused"), closed: N("closed"),
+  connecting: N("connecting"),
+  open: N("connected"),
+  polling: N("every 5 s"),
+  waiting: N("no connection"),
+  refused: N("refused"),
+  closed: N("closed"),
 };
 
 export class Strip {
@@ -25,7 +55,10 @@ export class Strip {
   #eta = h("span", { class: "number" });
   #etaBox = h("span", { class: "fact", hidden: true }, h("span", { class: "label" }, t("time left")), this.#eta);
   #alerts = h("span", { class: "number" });
-  #alertsBox = h("span", { class: "fact alerts", hidden: true }, icon("warning"), h("span", { class: "label" }, t("alerts")), this.#alerts);
+  #alertsBox = h(
+    "span", { class: "fact alerts", hidden: true }, icon("warning"), h("span", { class: "label" }, t("alerts")),
+    this.#alerts,
+  );
   #age = h("span", { class: "number" });
   #ageBox = h("span", { class: "fact age" }, h("span", { class: "label" }, t("data age")), this.#age);
   #link = h("span", { class: "link" });
@@ -37,8 +70,15 @@ export class Strip {
     this.#clock = clock;
     const fact = (label, value) => h("span", { class: "fact" }, h("span", { class: "label" }, label), value);
     this.element.append(
-      h("div", { class: "who" }, this.#name, this.#id), this.#status,
-      fact(t("step"), this.#step), fact(t("epoch"), this.#epoch), this.#etaBox, this.#alertsBox, this.#ageBox, this.#link);
+      h("div", { class: "who" }, this.#name, this.#id),
+      this.#status,
+      fact(t("step"), this.#step),
+      fact(t("epoch"), this.#epoch),
+      this.#etaBox,
+      this.#alertsBox,
+      this.#ageBox,
+      this.#link,
+    );
     setText(this.#name, "…");
     this.connection({ state: "connecting" });
   }
@@ -69,7 +109,9 @@ export class Strip {
     const left = remainingS(update);
     this.#etaBox.hidden = left === null;
     setText(this.#eta, duration(left) ?? "");
-    const alerts = (update.findings ?? []).filter((finding) => !isCleared(finding) && finding.severity !== "info").length;
+    const alerts = (update.findings ?? []).filter(
+      (finding) => !isCleared(finding) && finding.severity !== "info",
+    ).length;
     this.#alertsBox.hidden = alerts === 0;
     setText(this.#alerts, count(alerts));
     this.#tick();

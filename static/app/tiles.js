@@ -1,8 +1,9 @@
 /** The newest numbers, large. */
 
+import { streamsOf } from "../charts/panels.js";
+import { N, t } from "../locale/i18n.js";
 import { h, setText, setValue } from "./dom.js";
 import { finite, number, quantity, withUnit } from "./format.js";
-import { N, t } from "../locale/i18n.js";
 
 const RATE = (key) => (tiles) => ({ ...quantity(finite(tiles[key]), ""), unit: "" });
 const TIME = (key) => (tiles) => quantity(finite(tiles[key]), "ms");
@@ -29,7 +30,9 @@ export class Tiles {
   constructor() {
     const list = h("dl");
     for (const [id, label] of TILES) {
-      const [text, unit, note] = [h("span", { class: "number" }), h("span", { class: "unit" }), h("span", { class: "note" })];
+      const [text, unit, note] = [
+        h("span", { class: "number" }), h("span", { class: "unit" }), h("span", { class: "note" }),
+      ];
       this.#parts.set(id, { text, unit, note });
       list.append(h("div", { class: "tile", "data-tile": id }, h("dt", {}, t(label)), h("dd", {}, text, unit, note)));
     }
@@ -58,7 +61,11 @@ function cpu({ main_cpu: main = null, workers_cpu: workers = null, cpu_used: use
   const own = main === null ? null : main + (workers ?? 0);
   const cores = (value) => quantity(value, "cores").text;
   const others = used === null || own === null ? "" : t(" · all {cores}", { cores: cores(used) });
-  return { text: cores(own ?? used), unit: usable === null ? t("cores") : t("of {limit}", { limit: number(usable) }), note: own === null ? "" : t("main {cores}", { cores: cores(main) }) + others };
+  return {
+    text: cores(own ?? used),
+    unit: usable === null ? t("cores") : t("of {limit}", { limit: number(usable) }),
+    note: own === null ? "" : t("main {cores}", { cores: cores(main) }) + others,
+  };
 }
 
 function gpu({ gpu: devices = undefined }) {
@@ -68,6 +75,44 @@ function gpu({ gpu: devices = undefined }) {
   const text = busy.length === 0 ? null : number(busy.reduce((a, b) => a + b, 0) / busy.length);
   const used = finite(devices[0].gpu_memory_used_mb);
   const total = finite(devices[0].gpu_memory_total_mb);
-  const note = used === null ? "" : t("{used} of {limit}", { used: withUnit(used, "MB"), limit: withUnit(total, "MB") ?? "–" });
+  const note =
+    used === null ? "" : t("{used} of {limit}", { used: withUnit(used, "MB"), limit: withUnit(total, "MB") ?? "–" });
   return { text, unit: devices.length > 1 ? t("% of {devices}", { devices: devices.length }) : "%", note };
+}
+
+const OF_RUN = [
+  "steps_per_s", "samples_per_s", "tokens_per_s", "data_share", "step_p50_ms", "step_p95_ms", "step_p99_ms",
+];
+const OF_RANKS = ["rss_mb", "tree_pss_mb", "main_cpu", "workers_cpu"];
+const OF_HOSTS = ["cpu_used", "cpu_usable", "memory_limit_mb"];
+
+/** Tiles as the hub sends them, with means over [from, to]; null where nothing was measured there. */
+export function tilesOver(tracks, [from, to], now = {}) {
+  const mean = (name, key) => meanOf(tracks.get(name), key, from, to);
+  const total = (origin, key) => {
+    const known = streamsOf(origin, [...tracks.keys()])
+      .map((name) => mean(name, key))
+      .filter((value) => value !== null);
+    return known.length === 0 ? null : known.reduce((a, b) => a + b, 0);
+  };
+  const gpu =
+    now?.gpu?.map((device) => ({ ...device, ...gpuMeans(tracks.get(`gpu/${device.gpu}`), from, to) })) ?? now?.gpu;
+  return {
+    ...Object.fromEntries(OF_RUN.map((key) => [key, mean("run", key)])),
+    ...Object.fromEntries(OF_RANKS.map((key) => [key, total("proc", key)])),
+    ...Object.fromEntries(OF_HOSTS.map((key) => [key, total("host", key)])),
+    loss: mean("run", "run_loss"),
+    gpu,
+  };
+}
+
+function gpuMeans(track, from, to) {
+  return Object.fromEntries(["gpu_util", "gpu_memory_used_mb"].map((key) => [key, meanOf(track, key, from, to)]));
+}
+
+function meanOf(track, key, from, to) {
+  if (track === undefined) return null;
+  const { t, series } = track.view([key], from, to);
+  const known = series[key].mean.filter((value, i) => value !== null && t[i] >= from && t[i] <= to);
+  return known.length === 0 ? null : known.reduce((a, b) => a + b, 0) / known.length;
 }

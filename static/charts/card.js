@@ -1,9 +1,9 @@
 /** One chart on the page: title, legend with read-out, plot, and words where there is nothing to plot. */
 
-import { Chart } from "./chart.js";
 import { h, setText } from "../app/dom.js";
 import { percent, quantity, withUnit } from "../app/format.js";
 import { t } from "../locale/i18n.js";
+import { Chart } from "./chart.js";
 import { Legend } from "./legend.js";
 import { metricsOf, streamsOf } from "./panels.js";
 import { linesOf, pictureOf, valueAt } from "./picture.js";
@@ -29,16 +29,26 @@ export class Card {
   #chosen = null;
   #drawn = { to: -Infinity, atMs: -Infinity }; // newest time drawn (seconds since start), and when
 
-  /** `source`: `{schema(), tracks, range, theme, ink(), ready(), filled(), draggable}`; `on`: `{zoom, reset, chosen}`. */
+  /**
+   * `source`: `{schema(), tracks, range, theme, ink(), ready(), filled(), draggable}`; `on`: `{zoom, reset,
+   * chosen}`.
+   */
   constructor(panel, source, on) {
     this.#panel = panel;
     this.#source = source;
-    this.#legend = new Legend((key) => { this.#chosen = key; on.chosen(); });
+    this.#legend = new Legend((key) => {
+      this.#chosen = key;
+      on.chosen();
+    });
     this.#chart = new Chart(this.#canvas, { onZoom: on.zoom, onReset: on.reset });
     const id = `panel-${panel.id}`;
-    this.plot.append(h("div", { class: "mark" }), this.#canvas, h("div", { class: "cross" }), this.#tag, this.#empty, this.#peak);
-    this.element = h("section", { class: `card card-${panel.id}`, "aria-labelledby": id, "data-panel": panel.id },
-      h("header", {}, h("h3", { id }, t(panel.title)), this.#legend.element), this.plot);
+    this.plot.append(
+      h("div", { class: "mark" }), this.#canvas, h("div", { class: "cross" }), this.#tag, this.#empty, this.#peak,
+    );
+    this.element = h(
+      "section", { class: `card card-${panel.id}`, "aria-labelledby": id, "data-panel": panel.id },
+      h("header", {}, h("h3", { id }, t(panel.title)), this.#legend.element), this.plot,
+    );
   }
 
   connect() {
@@ -75,7 +85,10 @@ export class Card {
     }
     const size = { width, ink: ink(), draggable };
     const { picture, clipped } = pictureOf(this.#panel, this.#lines, bounds, size);
-    setText(this.#peak, clipped === null ? "" : `↑ ${withUnit(clipped, this.#panel.unit === "share" ? "" : this.#panel.unit)}`);
+    setText(
+      this.#peak,
+      clipped === null ? "" : `↑ ${withUnit(clipped, this.#panel.unit === "share" ? "" : this.#panel.unit)}`,
+    );
     this.#chart.draw(picture);
   };
 
@@ -101,8 +114,13 @@ export class Card {
     const { schema, tracks } = this.#source;
     const metrics = metricsOf(this.#panel, schema());
     const names = [...tracks.keys()];
-    const seen = ({ key, origin }) => streamsOf(origin, names).some((name) =>
-      tracks.get(name).view([key], -Infinity, Infinity).series[key].mean.some((value) => value !== null));
+    const seen = ({ key, origin }) =>
+      streamsOf(origin, names).some((name) =>
+        tracks
+          .get(name)
+          .view([key], -Infinity, Infinity)
+          .series[key].mean.some((value) => value !== null),
+      );
     const found = metrics.filter(seen);
     return found.length > 0 ? found : metrics.slice(0, 1);
   }
@@ -134,7 +152,8 @@ export class Card {
   #choice = ({ key, label }) => {
     const line = this.#lines[0];
     const chosen = key === this.#chosen;
-    const value = chosen && line !== undefined ? quantity(valueAt(line, this.#at), this.#panel.unit) : { text: "", unit: "" };
+    const value =
+      chosen && line !== undefined ? quantity(valueAt(line, this.#at), this.#panel.unit) : { text: "", unit: "" };
     return { key, label, colour: line?.colour ?? "", dash: "solid", choice: true, chosen, ...value };
   };
 

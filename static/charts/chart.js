@@ -1,7 +1,7 @@
 /** The only file that knows Plotly: draws lines, bands and stacked areas over one time axis. */
 
+import { faded } from "../app/theme.js";
 import { t } from "../locale/i18n.js";
-import { faded } from "./palette.js";
 
 /** Room around the plot in px; the crosshair relies on left and right. */
 export const MARGIN = { l: 52, r: 10, t: 6, b: 24 };
@@ -42,7 +42,9 @@ export class Chart {
    */
   async draw(picture) {
     const layout = this.#layout(picture);
-    const traces = picture.stacked ? stack(picture) : picture.lines.flatMap((line) => lineTraces(line, picture, layout));
+    const traces = picture.stacked
+      ? stack(picture)
+      : picture.lines.flatMap((line) => lineTraces(line, picture, layout));
     await window.Plotly.react(this.#element, traces, layout, CONFIG);
     if (this.#drawn) return;
     this.#drawn = true;
@@ -61,7 +63,10 @@ export class Chart {
   };
 
   #layout({ x, y, ink, draggable }) {
-    const axis = { zeroline: false, showline: false, ticks: "outside", ticklen: 4, tickcolor: "rgba(0,0,0,0)", tickmode: "array", gridcolor: ink.grid };
+    const axis = {
+      zeroline: false, showline: false, ticks: "outside", ticklen: 4, tickcolor: "rgba(0,0,0,0)", tickmode: "array",
+      gridcolor: ink.grid,
+    };
     return {
       width: this.#element.clientWidth,
       height: this.#element.clientHeight,
@@ -97,8 +102,14 @@ function band({ t, min, max, colour }) {
   const known = t.map((_, i) => i).filter((i) => min[i] !== null && max[i] !== null);
   const back = [...known].reverse();
   return {
-    type: "scatter", mode: "lines", hoverinfo: "skip", fill: "toself", fillcolor: faded(colour, 0.18), line: { width: 0 },
-    x: [...known, ...back].map((i) => t[i]), y: [...known.map((i) => max[i]), ...back.map((i) => min[i])],
+    type: "scatter",
+    mode: "lines",
+    hoverinfo: "skip",
+    fill: "toself",
+    fillcolor: faded(colour, 0.18),
+    line: { width: 0 },
+    x: [...known, ...back].map((i) => t[i]),
+    y: [...known.map((i) => max[i]), ...back.map((i) => min[i])],
   };
 }
 

@@ -39,7 +39,11 @@ export class Legend {
     this.element.replaceChildren(...entries.map((entry, i) => {
       const parts = [swatch(entry), h("span", { class: "name" }, entry.label), ...this.#values[i]];
       if (!entry.choice) return h("li", {}, ...parts);
-      return h("li", {}, h("button", { type: "button", "data-key": entry.key, "aria-pressed": String(entry.chosen) }, ...parts));
+      return h(
+        "li",
+        {},
+        h("button", { type: "button", "data-key": entry.key, "aria-pressed": String(entry.chosen) }, ...parts),
+      );
     }));
     if (focused) this.element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
@@ -53,7 +57,10 @@ export class Legend {
 function swatch({ colour, dash, width, filled, chosen, choice }) {
   const frame = { class: "swatch", viewBox: "0 0 16 8", "aria-hidden": "true" };
   if (filled) return svg("svg", frame, svg("rect", { x: 2, y: 0, width: 11, height: 8, rx: 2, fill: colour }));
-  const line = { x1: 0, x2: 16, y1: 4, y2: 4, stroke: choice && !chosen ? "currentColor" : colour, "stroke-width": 1.6 * (width ?? 1.5) };
+  const line = {
+    x1: 0, x2: 16, y1: 4, y2: 4, stroke: choice && !chosen ? "currentColor" : colour,
+    "stroke-width": 1.6 * (width ?? 1.5),
+  };
   const dashes = dash === "solid" ? {} : { "stroke-dasharray": dash.replaceAll("px", "") };
   return svg("svg", frame, svg("line", { ...line, ...dashes, opacity: choice && !chosen ? 0.35 : 1 }));
 }

@@ -35,7 +35,9 @@ const MAX_STREAMS = 8; // of one kind in one chart: ranks, hosts or devices
 /** The panel's series `{key, origin, label, limit, phase, combine}` in the run's schema, in its order. */
 export function metricsOf(panel, schema) {
   const all = schema?.metrics ?? [];
-  const shown = all.filter((m) => (m.panel === panel.id || m.panel === panel.with || panel.also?.includes(m.key)) && STREAMS.has(m.origin));
+  const shown = all.filter(
+    (m) => (m.panel === panel.id || m.panel === panel.with || panel.also?.includes(m.key)) && STREAMS.has(m.origin),
+  );
   return shown.map((m) => ({
     key: m.key, origin: m.origin, label: t(SHORT[m.key] ?? m.title), limit: LIMITS.has(m.key),
     phase: panel.kind === "stack" ? m.title : null, combine: m.buckets,
@@ -46,7 +48,9 @@ export function metricsOf(panel, schema) {
 export function grown(schema, rows) {
   const known = new Set(schema?.metrics?.map(({ key }) => key));
   const streams = Object.entries(rows).filter(([name]) => name.startsWith("user/"));
-  const keys = new Set(streams.flatMap(([, columns]) => Object.keys(columns)).filter((key) => key !== "t_s" && !known.has(key)));
+  const keys = new Set(
+    streams.flatMap(([, columns]) => Object.keys(columns)).filter((key) => key !== "t_s" && !known.has(key)),
+  );
   if (keys.size === 0 || schema === null) return schema;
   const own = [...keys].map((key) => ({ key, unit: "", title: key, origin: "user", buckets: "mean", panel: "user" }));
   return { ...schema, metrics: [...schema.metrics, ...own] };

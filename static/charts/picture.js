@@ -1,9 +1,9 @@
 /** From columns to a picture: which lines a panel shows over a range, in which colours, on which axes. */
 
-import { lineStyle, phaseColour } from "./palette.js";
+import { timeText } from "../app/format.js";
+import { lineStyle, phaseColour } from "../app/theme.js";
 import { metricsOf, streamsOf } from "./panels.js";
-import { reduced } from "./reduce.js";
-import { timeTicks, valueTicks } from "./ticks.js";
+import { reduced } from "./series.js";
 
 const PX_PER_MARK = 72; // room for one mark on the time axis
 const OUTLIER = 3; // the axis ends early when its top 2 % reach beyond this many times the rest
@@ -63,7 +63,9 @@ function markText(value, unit, top) {
 }
 
 function highest(panel, lines) {
-  const columns = lines.filter((line) => !line.limit).map((line) => (line.band && panel.kind !== "stack" ? line.max : line.drawn));
+  const columns = lines
+    .filter((line) => !line.limit)
+    .map((line) => (line.band && panel.kind !== "stack" ? line.max : line.drawn));
   const values = panel.kind === "stack" ? sums(columns) : columns.flat();
   const sorted = values.filter((value) => value !== null).sort((a, b) => a - b);
   if (sorted.length === 0) return { top: 1, peak: 0 };
@@ -96,4 +98,31 @@ function nearest(t, at) {
   let best = 0;
   for (let i = 1; i < t.length; i += 1) if (Math.abs(t[i] - at) <= Math.abs(t[best] - at)) best = i;
   return best;
+}
+
+const STEPS_S = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
+  1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+const MAX_TICKS = 12; // never more marks than this, whatever is asked for
+
+/** Marks on the time axis (seconds since start): `{values, texts}`, at most `wanted` + 1 of them. */
+export function timeTicks(from, to, wanted) {
+  const span = Math.max(to - from, 1e-3);
+  const step = STEPS_S.find((s) => span / s <= Math.min(wanted, MAX_TICKS)) ?? span;
+  const values = [];
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to + 1e-9; i += 1) values.push(i * step);
+  return { values, texts: values.map((value) => timeText(value, step)) };
+}
+
+/** A value axis from `low` or a little below to `high` or a little above, marks at round values: `{range, values}`. */
+export function valueTicks(low, high, wanted = 4) {
+  const span = high - low > 0 ? high - low : Math.abs(high) || 1;
+  const rough = span / wanted;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((s) => s >= rough * (1 - 1e-9));
+  // Ends lie on quarters of a step, so that the axis seldom moves.
+  const bottom = Math.floor((low / step) * 4 + 1e-9) / 4;
+  const top = Math.max(bottom + 0.5, Math.ceil((high / step) * 4 + 0.1) / 4);
+  const values = [];
+  for (let i = Math.ceil(bottom - 1e-9); i <= top + 1e-9; i += 1) values.push(Number((i * step).toPrecision(12)));
+  return { range: [bottom, top].map((end) => Number((end * step).toPrecision(12))), values };
 }

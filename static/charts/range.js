@@ -1,5 +1,9 @@
 /** The one time range that every chart shows: following the newest data, or held where the viewer put it. */
 
+import { h, setText } from "../app/dom.js";
+import { timeText } from "../app/format.js";
+import { N, t } from "../locale/i18n.js";
+
 const LEAST_S = 0.05; // no zoom narrower than this
 const FIRST_S = 30; // a run younger than this is drawn on an axis of this length
 
@@ -73,4 +77,54 @@ export class TimeRange {
   #tell(moved) {
     for (const listener of this.#listeners) listener(moved);
   }
+}
+
+const SPANS = [[120, N("2 min")], [900, N("15 min")], [3600, N("1 h")], [Infinity, N("all")]]; // seconds
+
+export class RangeBar {
+  element = h("div", { class: "rangebar", role: "group", "aria-label": t("Time range") });
+  #range;
+  #label = h("span", { class: "range-label" });
+  #live = h("button", { type: "button", class: "live" }, t("Live"));
+  #following = true;
+  #buttons = SPANS.map(([, label]) => h("button", { type: "button" }, t(label)));
+
+  constructor(range) {
+    this.#range = range;
+    this.element.append(this.#label, h("span", { class: "segments" }, ...this.#buttons), this.#live);
+  }
+
+  connect() {
+    this.element.addEventListener("click", this.#clicked);
+    this.#range.connect(this.#show);
+    this.#show();
+  }
+
+  disconnect() {
+    this.element.removeEventListener("click", this.#clicked);
+    this.#range.disconnect(this.#show);
+  }
+
+  /** Whether there is anything to follow; a run that is over is shown whole instead. */
+  live(live) {
+    this.#following = live;
+    setText(this.#live, live ? t("Live") : t("Whole run"));
+  }
+
+  #clicked = (event) => {
+    const button = event.target.closest("button");
+    if (button === this.#live) this.#range.follow(this.#following ? undefined : Infinity);
+    const index = this.#buttons.indexOf(button);
+    if (index >= 0) this.#range.follow(SPANS[index][0]);
+  };
+
+  #show = () => {
+    const { following, span, bounds: [from, to] } = this.#range;
+    const step = to - from < 10 ? 0.1 : 1;
+    setText(this.#label, following ? "" : `${timeText(from, step)} – ${timeText(to, step)}`);
+    this.#live.setAttribute("aria-pressed", String(following));
+    this.#buttons.forEach((button, i) =>
+      button.setAttribute("aria-pressed", String(following && SPANS[i][0] === span)),
+    );
+  };
 }

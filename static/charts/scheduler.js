@@ -1,4 +1,7 @@
-/** Draws what has changed: one drawing a frame, what waited longest first, only what is on screen, nothing while the tab is hidden. */
+/**
+ * Draws what has changed: one drawing a frame, what waited longest first, only what is on screen, nothing while
+ * the tab is hidden.
+ */
 
 const NEAR = "120px"; // drawn a little before it scrolls into view
 const LEAST_MS = 450; // between two drawings of the same thing, unless the viewer asked for it

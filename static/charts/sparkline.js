@@ -1,26 +1,46 @@
-/** What a finding is about, as a small curve over the visible time: the metric that shows it. */
+/** Curves the size of a word, with no axis: beside a finding, and in the list of runs. */
 
 import { svg } from "../app/dom.js";
 import { finite } from "../app/format.js";
 import { streamsOf } from "./panels.js";
-import { reduced } from "./reduce.js";
+import { reduced } from "./series.js";
 
 const [WIDTH, HEIGHT, PAD] = [120, 28, 2]; // units of the drawing
 const POINTS = 60;
 
 /** Finding → stream and metric of it that shows what was found; what is not here has no curve. */
 const METRICS = {
-  data_starvation: ["run", "data_share"], data_spikes: ["run", "step_p99_ms"], data_degrading: ["run", "run_data_ms"],
-  worker_respawn: ["run", "run_data_ms"], too_many_workers: ["host", "cpu_used"], worker_died: ["run", "steps_per_s"],
-  comm_bound: ["run", "run_comm_ms"], straggler: ["run", "run_comm_ms"], no_sync_missing: ["run", "run_comm_ms"],
-  checkpoint_stall: ["run", "run_checkpoint_ms"], eval_share: ["run", "run_eval_ms"],
-  logging_stall: ["run", "run_other_ms"], host_sync: ["run", "run_other_ms"],
-  step_outliers: ["run", "step_p99_ms"], throughput_regression: ["run", "steps_per_s"], stall: ["run", "steps_per_s"],
-  process_died: ["run", "steps_per_s"], recompiles: ["run", "run_forward_ms"], graph_breaks: ["run", "run_forward_ms"],
-  memory_leak: ["proc", "tree_pss_mb"], memory_pressure: ["proc", "tree_pss_mb"], nan_loss: ["run", "run_loss"],
-  noisy_neighbour: ["host", "cpu_used"], threads_oversubscribed: ["host", "cpu_used"], amp_scale_collapse: ["run", "run_loss"],
-  gpu_underused: ["gpu", "gpu_util"], gpu_throttled: ["gpu", "gpu_sm_clock_mhz"], gpu_shared: ["gpu", "gpu_memory_used_mb"],
-  launch_bound: ["gpu", "gpu_util"], memory_headroom: ["gpu", "gpu_memory_used_mb"], memory_fragmentation: ["gpu", "gpu_memory_used_mb"],
+  data_starvation: ["run", "data_share"],
+  data_spikes: ["run", "step_p99_ms"],
+  data_degrading: ["run", "run_data_ms"],
+  worker_respawn: ["run", "run_data_ms"],
+  too_many_workers: ["host", "cpu_used"],
+  worker_died: ["run", "steps_per_s"],
+  comm_bound: ["run", "run_comm_ms"],
+  straggler: ["run", "run_comm_ms"],
+  no_sync_missing: ["run", "run_comm_ms"],
+  checkpoint_stall: ["run", "run_checkpoint_ms"],
+  eval_share: ["run", "run_eval_ms"],
+  logging_stall: ["run", "run_other_ms"],
+  host_sync: ["run", "run_other_ms"],
+  step_outliers: ["run", "step_p99_ms"],
+  throughput_regression: ["run", "steps_per_s"],
+  stall: ["run", "steps_per_s"],
+  process_died: ["run", "steps_per_s"],
+  recompiles: ["run", "run_forward_ms"],
+  graph_breaks: ["run", "run_forward_ms"],
+  memory_leak: ["proc", "tree_pss_mb"],
+  memory_pressure: ["proc", "tree_pss_mb"],
+  nan_loss: ["run", "run_loss"],
+  noisy_neighbour: ["host", "cpu_used"],
+  threads_oversubscribed: ["host", "cpu_used"],
+  amp_scale_collapse: ["run", "run_loss"],
+  gpu_underused: ["gpu", "gpu_util"],
+  gpu_throttled: ["gpu", "gpu_sm_clock_mhz"],
+  gpu_shared: ["gpu", "gpu_memory_used_mb"],
+  launch_bound: ["gpu", "gpu_util"],
+  memory_headroom: ["gpu", "gpu_memory_used_mb"],
+  memory_fragmentation: ["gpu", "gpu_memory_used_mb"],
 };
 
 /** The metric's key for a finding code, or null. */
@@ -36,7 +56,9 @@ export function curve(code, finding, tracks, [from, to]) {
   if (name === undefined) return null;
   const { t, series } = tracks.get(name).view([key], from, to);
   const line = reduced({ t, ...series[key] }, from, to, POINTS);
-  const known = line.t.map((time, i) => [time, finite(line.mean[i])]).filter(([time, value]) => value !== null && time >= from && time <= to);
+  const known = line.t
+    .map((time, i) => [time, finite(line.mean[i])])
+    .filter(([time, value]) => value !== null && time >= from && time <= to);
   return known.length < 2 ? null : scaled(known, from, to);
 }
 
@@ -51,12 +73,44 @@ function scaled(known, from, to) {
 /** The drawing; decoration, since the evidence stands beside it in words. */
 export function sparkline() {
   const line = svg("polyline", { points: "" });
-  const frame = { class: "sparkline", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" };
+  const frame = {
+    class: "sparkline", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true",
+  };
   return svg("svg", frame, line);
 }
 
 /** Draw `points`, or hide the drawing where there are none. */
 export function drawSparkline(drawing, points) {
   drawing.toggleAttribute("hidden", points === null);
-  if (points !== null) drawing.firstChild.setAttribute("points", points.map((xy) => xy.map((v) => v.toFixed(1)).join()).join(" "));
+  if (points !== null)
+    drawing.firstChild.setAttribute("points", points.map((xy) => xy.map((v) => v.toFixed(1)).join()).join(" "));
+}
+
+const [ROW_WIDTH, ROW_HEIGHT, ROW_PAD] = [88, 20, 2];
+
+/** `[element]` for at least two known values, else `[]`. Its bottom is zero, so that a flat line looks flat. */
+export function spark(values) {
+  const known = values.filter((value) => typeof value === "number" && Number.isFinite(value));
+  if (known.length < 2) return [];
+  const frame = {
+    viewBox: `0 0 ${ROW_WIDTH} ${ROW_HEIGHT}`, width: ROW_WIDTH, height: ROW_HEIGHT, class: "spark-line",
+    "aria-hidden": "true", focusable: "false",
+  };
+  return [svg("svg", frame, svg("path", { d: path(values, Math.max(...known)) }))];
+}
+
+/** The path through `values`, from 0 at the bottom to `top`; a value that is not known is a gap. */
+export function path(values, top) {
+  const x = (i) => ROW_PAD + (i / Math.max(values.length - 1, 1)) * (ROW_WIDTH - 2 * ROW_PAD);
+  const y = (value) => ROW_HEIGHT - ROW_PAD - (top > 0 ? value / top : 0) * (ROW_HEIGHT - 2 * ROW_PAD);
+  let pen = "M";
+  return values.map((value, i) => {
+    if (typeof value !== "number" || !Number.isFinite(value)) {
+      pen = "M";
+      return "";
+    }
+    const at = `${pen}${x(i).toFixed(1)} ${y(value).toFixed(1)}`;
+    pen = "L";
+    return at;
+  }).join("");
 }

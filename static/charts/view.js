@@ -1,19 +1,18 @@
 /** All charts of a run: what they share (range, crosshair, drawing order) and the room they stand in. */
 
-import { Card } from "./card.js";
-import { loadCharts } from "./chart.js";
-import { Crosshair } from "./crosshair.js";
 import { h } from "../app/dom.js";
+import { isLive } from "../app/status.js";
+import { ink } from "../app/theme.js";
 import { GpuFacts } from "../gpu/facts.js";
 import { Gpus } from "../gpu/view.js";
 import { t } from "../locale/i18n.js";
-import { Marks } from "./marks.js";
-import { PANELS } from "./panels.js";
-import { RangeBar } from "./rangebar.js";
 import { Ranks } from "../ranks/view.js";
+import { Card } from "./card.js";
+import { loadCharts } from "./chart.js";
+import { PANELS } from "./panels.js";
+import { RangeBar } from "./range.js";
 import { Scheduler } from "./scheduler.js";
-import { isLive } from "../app/status.js";
-import { ink } from "../app/theme.js";
+import { Crosshair, Marks } from "./selection.js";
 
 const DRAG_END = ["pointerup", "pointercancel"];
 
@@ -36,13 +35,22 @@ export class Charts {
   #ready = false;
   #filled = false;
 
-  /** `run`: its id; `schema()` and `tracks` as in History; `range`: TimeRange; `theme`: Theme; `selection`, `span`: as in Marks. */
+  /**
+   * `run`: its id; `schema()` and `tracks` as in History; `range`: TimeRange; `theme`: Theme; `selection`, `span`:
+   * as in Marks.
+   */
   constructor({ run, schema, tracks, range, theme, selection, span }) {
     this.#range = range;
     this.#theme = theme;
     this.#bar = new RangeBar(range);
     const source = {
-      schema, tracks, range, theme, ink: () => (this.#ink ??= ink()), ready: () => this.#ready, filled: () => this.#filled,
+      schema,
+      tracks,
+      range,
+      theme,
+      ink: () => (this.#ink ??= ink()),
+      ready: () => this.#ready,
+      filled: () => this.#filled,
       draggable: window.matchMedia("(pointer: fine)").matches,
     };
     const on = { zoom: this.#zoom, reset: this.#reset, chosen: () => this.#scheduler.invalidate(true) };
@@ -59,7 +67,10 @@ export class Charts {
 
   connect() {
     this.#scheduler.connect();
-    this.#cards.forEach((card) => { card.connect(); this.#scheduler.add(card.element, card.draw); });
+    this.#cards.forEach((card) => {
+      card.connect();
+      this.#scheduler.add(card.element, card.draw);
+    });
     this.#ranks.connect();
     this.#gpus.connect();
     this.#bar.connect();
@@ -73,7 +84,10 @@ export class Charts {
   }
 
   disconnect() {
-    this.#cards.forEach((card) => { this.#scheduler.remove(card.element); card.disconnect(); });
+    this.#cards.forEach((card) => {
+      this.#scheduler.remove(card.element);
+      card.disconnect();
+    });
     this.#ranks.disconnect();
     this.#gpus.disconnect();
     this.#scheduler.disconnect();
@@ -131,7 +145,9 @@ export class Charts {
   has({ gpu }) {
     this.#absent.hidden = gpu;
     const lacking = (id) => id === (gpu ? "data" : "gpu");
-    this.#cards.forEach((card) => { card.element.hidden = lacking(card.element.dataset.panel); });
+    this.#cards.forEach((card) => {
+      card.element.hidden = lacking(card.element.dataset.panel);
+    });
   }
 
   #changed = (moved) => this.#scheduler.invalidate(moved);

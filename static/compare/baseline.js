@@ -1,11 +1,11 @@
 /** How fast the run is against its project's baseline, kept up to date while it goes on. */
 
-import { read, runPath } from "../net/api.js";
-import { times } from "./speed.js";
 import { h, setText } from "../app/dom.js";
-import { t } from "../locale/i18n.js";
 import { toCompare } from "../app/route.js";
 import { isLive } from "../app/status.js";
+import { t } from "../locale/i18n.js";
+import { read, runPath } from "../net/api.js";
+import { times } from "./measured.js";
 
 const AGAIN_MS = 10_000; // between two looks while the run is live
 
@@ -42,7 +42,8 @@ export class Baseline {
   #look = async () => {
     clearTimeout(this.#timer);
     try {
-      if (!document.hidden) this.#show((await read(`${runPath(this.#run)}/baseline`, { signal: this.#abort.signal })).body);
+      if (!document.hidden)
+        this.#show((await read(`${runPath(this.#run)}/baseline`, { signal: this.#abort.signal })).body);
     } catch (error) {
       if (error.name === "AbortError") return;
       this.element.hidden = true; // what the hub does not tell is not shown; the banner says why
@@ -67,6 +68,9 @@ export function distance({ name }, speed) {
   if (speed.speedup === null) return null;
   const params = { name, times: times(speed.speedup), low: times(speed.low ?? 0), high: times(speed.high ?? 0) };
   if (speed.low === null) return t("{times}× as fast as baseline {name} (too little is known for an interval)", params);
-  if (speed.verdict === "no difference") return t("{times}× as fast as baseline {name}: no difference that can be told from chance ({low} to {high})", params);
+  if (speed.verdict === "no difference")
+    return t(
+      "{times}× as fast as baseline {name}: no difference that can be told from chance ({low} to {high})", params,
+    );
   return t("{times}× as fast as baseline {name} ({low} to {high})", params);
 }

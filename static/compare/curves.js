@@ -1,12 +1,11 @@
 /** Step time and loss of all runs over the same axis: the number of the step, or the time trained. */
 
-import { Chart, loadCharts } from "../charts/chart.js";
 import { h, setText } from "../app/dom.js";
 import { count, finite } from "../app/format.js";
+import { ink, lineStyle } from "../app/theme.js";
+import { Chart, loadCharts } from "../charts/chart.js";
+import { timeTicks, valueTicks } from "../charts/picture.js";
 import { N, t } from "../locale/i18n.js";
-import { lineStyle } from "../charts/palette.js";
-import { ink } from "../app/theme.js";
-import { timeTicks, valueTicks } from "../charts/ticks.js";
 
 const KEYS = [["step_ms", N("Step time, ms")], ["loss", N("Loss")]];
 const OUTLIER = 3; // the axis ends early when its top 2 % reach beyond this many times the rest
@@ -29,10 +28,16 @@ export class Curves {
     setText(this.#other, align === "time" ? t("Align by step") : t("Align by time"));
     this.#charts = KEYS.map(([key, title]) => {
       const canvas = h("div", { class: "canvas" });
-      const card = h("section", { class: "card", "data-curve": key }, h("header", {}, h("h3", {}, t(title))), h("div", { class: "plot" }, canvas));
+      const card = h(
+        "section", { class: "card", "data-curve": key }, h("header", {}, h("h3", {}, t(title))),
+        h("div", { class: "plot" }, canvas),
+      );
       return { key, card, chart: new Chart(canvas, { onZoom() {}, onReset() {} }), canvas };
     });
-    this.element.append(h("div", { class: "charts-head" }, this.#head, this.#legend, this.#other), h("div", { class: "grid" }, ...this.#charts.map(({ card }) => card)));
+    this.element.append(
+      h("div", { class: "charts-head" }, this.#head, this.#legend, this.#other),
+      h("div", { class: "grid" }, ...this.#charts.map(({ card }) => card)),
+    );
   }
 
   connect() {
@@ -60,7 +65,8 @@ export class Curves {
     for (const { key, card, chart, canvas } of this.#charts) {
       const lines = linesOf(this.#drawn.curves, key, this.#theme.name);
       card.hidden = lines.length === 0;
-      if (lines.length > 0 && this.#ready) chart.draw(pictureOf(lines, this.#align, key === "loss", canvas.clientWidth, ink()));
+      if (lines.length > 0 && this.#ready)
+        chart.draw(pictureOf(lines, this.#align, key === "loss", canvas.clientWidth, ink()));
     }
   };
 }

@@ -1,18 +1,14 @@
 /** Runs beside each other: what differs first, then what that brought. The first run is the baseline. */
 
-import { read } from "../net/api.js";
 import { failureText } from "../app/banner.js";
-import { Curves } from "./curves.js";
-import { numbers } from "./numbers.js";
-import { phases } from "./phases.js";
-import { promises } from "./promises.js";
-import { speed } from "./speed.js";
-import { what } from "./what.js";
 import { h, setText } from "../app/dom.js";
-import { t } from "../locale/i18n.js";
 import { toCompare, toRun } from "../app/route.js";
-import { isLive, statusOf } from "../app/status.js";
-import { PLAIN_TAB, showTab } from "../app/tab.js";
+import { isLive, PLAIN_TAB, showTab, statusOf } from "../app/status.js";
+import { t } from "../locale/i18n.js";
+import { read } from "../net/api.js";
+import { promises, what } from "./changes.js";
+import { Curves } from "./curves.js";
+import { numbers, phases, speed } from "./measured.js";
 
 const AGAIN_MS = 10_000; // between two reads while one of the runs goes on
 
@@ -85,7 +81,10 @@ export class CompareView {
   #side(run, i) {
     const { word, tone } = statusOf(run.status);
     const first = [run.run, ...this.#runs.filter((other) => other !== run.run)];
-    const role = i === 0 ? h("span", { class: "label" }, t("baseline")) : h("a", { class: "label", href: toCompare(first, this.#align) }, t("make it the baseline"));
+    const role =
+      i === 0
+        ? h("span", { class: "label" }, t("baseline"))
+        : h("a", { class: "label", href: toCompare(first, this.#align) }, t("make it the baseline"));
     return h("li", { class: "side-of" }, role, h("a", { href: toRun(run.run) }, String(run.name ?? run.run)),
       h("span", { class: "run-id" }, run.run), h("span", { class: "status", "data-tone": tone }, t(word)));
   }

@@ -1,14 +1,13 @@
 /** One finding on the page: what was seen, what to change, what that brings. */
 
-import { copy } from "../app/clipboard.js";
-import { confidenceOf } from "./confidence.js";
-import { h, setText } from "../app/dom.js";
-import { evidence } from "./evidence.js";
+import { copy } from "../app/browser.js";
+import { h, icon, setText } from "../app/dom.js";
 import { count, number, percent } from "../app/format.js";
-import { hubText, N, t } from "../locale/i18n.js";
-import { icon } from "../app/icons.js";
-import { rankList } from "../ranks/words.js";
 import { curve, drawSparkline, metricOf, sparkline } from "../charts/sparkline.js";
+import { hubText, N, t } from "../locale/i18n.js";
+import { rankList } from "../ranks/words.js";
+import { confidenceOf } from "./confidence.js";
+import { evidence } from "./evidence.js";
 
 const WORDS = { critical: N("Critical"), warning: N("Warning"), info: N("Info") };
 const COPIED_MS = 1_600; // how long the button says so

@@ -1,10 +1,10 @@
 /** The list of findings, those that are over, and what was checked besides. A range of time narrows it. */
 
-import { Checks } from "./checks.js";
 import { h, setText } from "../app/dom.js";
-import { FindingCard } from "./card.js";
+import { overlaps } from "../charts/selection.js";
 import { t } from "../locale/i18n.js";
-import { overlaps } from "../charts/marks.js";
+import { FindingCard } from "./card.js";
+import { Checks } from "./checks.js";
 import { identity, isCleared, ranked } from "./ranking.js";
 
 const MAX_SHOWN = 60; // findings on the page; there are 42 codes

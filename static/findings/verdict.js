@@ -1,8 +1,7 @@
 /** The one sentence that says how the run is, with a sign for its tone. */
 
-import { h, setText } from "../app/dom.js";
+import { h, icon, setText } from "../app/dom.js";
 import { hubText, N, t } from "../locale/i18n.js";
-import { icon } from "../app/icons.js";
 
 /** The hub's tones → icon and the word that screen readers hear in its place. */
 const TONES = {

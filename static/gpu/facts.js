@@ -1,7 +1,7 @@
 /** Which GPU is which: models, and the ranks whose memory lies on it. Asked of the hub until it is known. */
 
+import { hubText, N, t } from "../locale/i18n.js";
 import { read, runPath } from "../net/api.js";
-import { hubText, t } from "../locale/i18n.js";
 
 const AGAIN_MS = 10_000; // between two questions
 const TRIES = 12; // a run whose ranks tell nothing of their devices is not asked for ever
@@ -57,7 +57,8 @@ function split(stream) {
 
 function device(stream, { meta }) {
   const { host, index } = split(stream);
-  return meta.host_facts?.[host]?.gpus?.find((gpu) => String(gpu.gpu ?? gpu.index) === index); // a part of a board is "0.2"
+  // a part of a board is "0.2"
+  return meta.host_facts?.[host]?.gpus?.find((gpu) => String(gpu.gpu ?? gpu.index) === index);
 }
 
 /** torch writes a UUID without "GPU-" or "MIG-" before it. */
@@ -90,7 +91,10 @@ export function ranksOn(stream, known, names) {
 export function whatIs(stream, known, manyHosts, findings) {
   const { host, index } = split(stream);
   const name = manyHosts ? t("{host} · GPU {index}", { host, index }) : t("GPU {index}", { index });
-  const about = findings.filter(({ code, cleared_at_s: over, evidence }) => code.startsWith("gpu_") && over === null && concerns(evidence, host, index));
+  const about = findings.filter(
+    ({ code, cleared_at_s: over, evidence }) =>
+      code.startsWith("gpu_") && over === null && concerns(evidence, host, index),
+  );
   return { name, model: device(stream, known)?.name ?? "", notes: about.map(noteOf) };
 }
 
@@ -101,4 +105,37 @@ function concerns({ gpu } = {}, host, index) {
 function noteOf({ severity, title, cause, i18n }) {
   const what = hubText(i18n?.title, title);
   return { tone: severity, text: cause ? `${what}: ${hubText(i18n?.cause, cause)}` : what };
+}
+
+/** `[bit, words, harm]`: harm is true where the device is slower than its power limit and load make it. */
+const REASONS = [
+  [0x40, N("too hot (hardware)"), true],
+  [0x20, N("too hot (driver)"), true],
+  [0x80, N("power brake"), true],
+  [0x8, N("hardware slowdown"), true],
+  [0x4, N("at its power limit"), false],
+  [0x10, N("sync boost"), false],
+  [0x2, N("clocks set by hand"), false],
+  [0x100, N("clocks set for a display"), false],
+  [0x1, N("idle"), false],
+];
+const HARMFUL = REASONS.reduce((mask, [bit, , harm]) => (harm ? mask | bit : mask), 0);
+
+/** Whether any of `bits` takes speed; null (not measured) does not. */
+export function isThrottled(bits) {
+  return bits !== null && (bits & HARMFUL) !== 0;
+}
+
+/** Whether the power limit, and nothing worse, holds the clocks: usual at full load, and no fault. */
+export function isPowerCapped(bits) {
+  return bits !== null && (bits & 0x4) !== 0 && !isThrottled(bits);
+}
+
+/** The reasons among `bits`, worst first: `[{words, harm}]`; those we have no words for are left out. */
+export function throttleReasons(bits) {
+  if (bits === null) return [];
+  const found = REASONS.filter(([bit]) => (bits & bit) !== 0);
+  // NVML sets the general bit beside the one that says what it is.
+  const precise = found.some(([bit, , harm]) => harm && bit !== 0x8);
+  return found.filter(([bit]) => bit !== 0x8 || !precise).map(([, words, harm]) => ({ words, harm }));
 }

@@ -1,17 +1,28 @@
 /** What a GPU's row says and draws, from the columns of its streams. Pure. */
 
-import { isPowerCapped, isThrottled, throttleReasons } from "./bits.js";
 import { number, quantity, withUnit } from "../app/format.js";
+import { lowerBound, reduced } from "../charts/series.js";
 import { t } from "../locale/i18n.js";
-import { reduced } from "../charts/reduce.js";
-import { lowerBound } from "../charts/series.js";
+import { isPowerCapped, isThrottled, throttleReasons } from "./facts.js";
 
 /** Columns of a device's stream, its memory errors among them, and of what torch tells of a rank on it. */
 export const ECC_KEYS = ["gpu_ecc_corrected", "gpu_ecc_uncorrected"];
 export const GPU_KEYS = [
-  "gpu_util", "gpu_tensor_activity", "gpu_sm_activity", "gpu_dram_activity", "gpu_memory_used_mb", "gpu_memory_total_mb",
-  "gpu_power_w", "gpu_power_limit_w", "gpu_temperature_c", "gpu_sm_clock_mhz", "gpu_sm_clock_max_mhz", "gpu_throttle_bits",
-  "gpu_others_util", "gpu_others_memory_mb", ...ECC_KEYS,
+  "gpu_util",
+  "gpu_tensor_activity",
+  "gpu_sm_activity",
+  "gpu_dram_activity",
+  "gpu_memory_used_mb",
+  "gpu_memory_total_mb",
+  "gpu_power_w",
+  "gpu_power_limit_w",
+  "gpu_temperature_c",
+  "gpu_sm_clock_mhz",
+  "gpu_sm_clock_max_mhz",
+  "gpu_throttle_bits",
+  "gpu_others_util",
+  "gpu_others_memory_mb",
+  ...ECC_KEYS,
 ];
 export const CUDA_KEYS = ["cuda_allocated_mb", "cuda_reserved_mb", "cuda_split_mb"];
 
@@ -51,7 +62,10 @@ function nearest(times, at) {
 
 /** What each cell says: id → `{text, unit, note, bad}`; text null is "not measured". */
 export function readings(row) {
-  return { util: util(row), memory: memory(row), power: power(row), clock: clock(row), temperature: quantity(row.gpu_temperature_c, "°C") };
+  return {
+    util: util(row), memory: memory(row), power: power(row), clock: clock(row),
+    temperature: quantity(row.gpu_temperature_c, "°C"),
+  };
 }
 
 function util({ gpu_util: busy, gpu_tensor_activity: tensor, gpu_sm_activity: sm, gpu_others_util: others }) {
@@ -88,7 +102,9 @@ function clock({ gpu_sm_clock_mhz: now, gpu_sm_clock_max_mhz: most, gpu_throttle
 
 function of(value, limit, unit) {
   const shown = quantity(value, unit);
-  return limit === null || shown.text === null ? shown : { ...shown, unit: t("of {limit}", { limit: withUnit(limit, unit) }) };
+  return limit === null || shown.text === null
+    ? shown
+    : { ...shown, unit: t("of {limit}", { limit: withUnit(limit, unit) }) };
 }
 
 function told(parts) {
@@ -103,15 +119,38 @@ export function drawings(gpu, cuda, [from, to], width, colours) {
   const bits = line(gpu, "gpu_throttle_bits");
   const mark = (test, colour) => ({ t: bits.t, on: bits.values.map(test), colour });
   const total = peak(gpu, "gpu_memory_total_mb") ?? peak(gpu, "gpu_memory_used_mb");
-  const reserved = cuda === null ? [] : [area(cuda, "cuda_reserved_mb", colours.cached), area(withSplit(cuda), "upto_split", colours.split), area(cuda, "cuda_allocated_mb", colours.allocated)];
+  const reserved =
+    cuda === null
+      ? []
+      : [
+          area(cuda, "cuda_reserved_mb", colours.cached),
+          area(withSplit(cuda), "upto_split", colours.split),
+          area(cuda, "cuda_allocated_mb", colours.allocated),
+        ];
   const limit = { ...line(gpu, "gpu_power_limit_w"), colour: colours.limit, dash: [2, 3], width: 1 };
   const power = line(gpu, "gpu_power_w");
   return {
-    util: { ...at, top: 100, areas: [area(gpu, "gpu_util", colours.soft), area(gpu, "gpu_tensor_activity", colours.tensor)], lines: [{ ...line(gpu, "gpu_util"), colour: colours.line }] },
-    memory: { ...at, top: total, areas: [area(gpu, "gpu_memory_used_mb", colours.others), ...reserved], lines: [{ ...line(gpu, "gpu_memory_used_mb"), colour: colours.edge, width: 1 }] },
-    power: { ...at, top: (peak(gpu, "gpu_power_limit_w") ?? peak(gpu, "gpu_power_w")) * 1.08, areas: [{ ...power, colour: colours.soft }], lines: [limit, { ...power, colour: colours.line }] },
-    clock: { ...at, top: (peak(gpu, "gpu_sm_clock_max_mhz") ?? peak(gpu, "gpu_sm_clock_mhz")) * 1.05, lines: [{ ...line(gpu, "gpu_sm_clock_mhz"), colour: colours.line }], marks: [mark(isPowerCapped, colours.capped), mark(isThrottled, colours.bad)] },
-    temperature: { ...at, top: 100, areas: [area(gpu, "gpu_temperature_c", colours.soft)], lines: [{ ...line(gpu, "gpu_temperature_c"), colour: colours.line }] },
+    util: {
+      ...at, top: 100, areas: [area(gpu, "gpu_util", colours.soft), area(gpu, "gpu_tensor_activity", colours.tensor)],
+      lines: [{ ...line(gpu, "gpu_util"), colour: colours.line }],
+    },
+    memory: {
+      ...at, top: total, areas: [area(gpu, "gpu_memory_used_mb", colours.others), ...reserved],
+      lines: [{ ...line(gpu, "gpu_memory_used_mb"), colour: colours.edge, width: 1 }],
+    },
+    power: {
+      ...at, top: (peak(gpu, "gpu_power_limit_w") ?? peak(gpu, "gpu_power_w")) * 1.08,
+      areas: [{ ...power, colour: colours.soft }], lines: [limit, { ...power, colour: colours.line }],
+    },
+    clock: {
+      ...at, top: (peak(gpu, "gpu_sm_clock_max_mhz") ?? peak(gpu, "gpu_sm_clock_mhz")) * 1.05,
+      lines: [{ ...line(gpu, "gpu_sm_clock_mhz"), colour: colours.line }],
+      marks: [mark(isPowerCapped, colours.capped), mark(isThrottled, colours.bad)],
+    },
+    temperature: {
+      ...at, top: 100, areas: [area(gpu, "gpu_temperature_c", colours.soft)],
+      lines: [{ ...line(gpu, "gpu_temperature_c"), colour: colours.line }],
+    },
   };
 }
 
@@ -122,7 +161,10 @@ function thin({ t: times, series }, key, [from, to], width) {
 }
 
 function withSplit(cuda) {
-  const sum = (name) => cuda.series.cuda_allocated_mb[name].map((value, i) => (value === null ? null : value + (cuda.series.cuda_split_mb[name][i] ?? 0)));
+  const sum = (name) =>
+    cuda.series.cuda_allocated_mb[name].map((value, i) =>
+      value === null ? null : value + (cuda.series.cuda_split_mb[name][i] ?? 0),
+    );
   return { t: cuda.t, series: { upto_split: { min: sum("min"), max: sum("max"), mean: sum("mean") } } };
 }
 
@@ -137,7 +179,10 @@ export function summed(views) {
   const [base, ...others] = [...views].sort((a, b) => b.t.length - a.t.length);
   const series = {};
   for (const [key, columns] of Object.entries(base.series)) {
-    const sum = (name) => columns[name].map((value, i) => others.reduce((total, view) => plus(total, before(view, key, name, base.t[i])), value));
+    const sum = (name) =>
+      columns[name].map((value, i) =>
+        others.reduce((total, view) => plus(total, before(view, key, name, base.t[i])), value),
+      );
     series[key] = { min: sum("min"), max: sum("max"), mean: sum("mean") };
   }
   return { t: base.t, series };

@@ -1,15 +1,18 @@
 /** One GPU: its name, and for each thing measured the newest value, words beside it and a small chart. */
 
-import { h, setText, setValue } from "../app/dom.js";
+import { h, icon, setText, setValue } from "../app/dom.js";
 import { count } from "../app/format.js";
+import { faded, lineStyle, phaseColour } from "../app/theme.js";
+import { N, t } from "../locale/i18n.js";
 import { CUDA_KEYS, drawings, GPU_KEYS, readings, rowAt } from "./readings.js";
 import { Spark } from "./spark.js";
-import { N, t } from "../locale/i18n.js";
-import { icon } from "../app/icons.js";
-import { faded, lineStyle, phaseColour } from "../charts/palette.js";
 
 const CELLS = [
-  ["util", N("Utilisation")], ["memory", N("Memory")], ["power", N("Power")], ["clock", N("Clock")], ["temperature", N("Temperature")],
+  ["util", N("Utilisation")],
+  ["memory", N("Memory")],
+  ["power", N("Power")],
+  ["clock", N("Clock")],
+  ["temperature", N("Temperature")],
 ];
 const LEAST_POINTS = 40; // of a small chart, however narrow
 
@@ -27,10 +30,15 @@ export class GpuRow {
 
   constructor(stream) {
     const cells = CELLS.map(([id, label]) => {
-      const [text, unit, note, spark] = [h("span", { class: "number" }), h("span", { class: "unit" }), h("span", { class: "note" }), new Spark()];
+      const [text, unit, note, spark] = [
+        h("span", { class: "number" }), h("span", { class: "unit" }), h("span", { class: "note" }), new Spark(),
+      ];
       const sign = h("span", { class: "sign", hidden: true }, icon("warning"));
       this.#cells.set(id, { text, unit, note, sign, spark });
-      return h("div", { class: "gpu-cell", "data-cell": id }, h("dt", {}, t(label)), h("dd", {}, h("span", { class: "now" }, text, unit), h("span", { class: "said" }, sign, note), spark.element));
+      return h(
+        "div", { class: "gpu-cell", "data-cell": id }, h("dt", {}, t(label)),
+        h("dd", {}, h("span", { class: "now" }, text, unit), h("span", { class: "said" }, sign, note), spark.element),
+      );
     });
     this.element = h("li", { class: "gpu-row", "data-gpu": stream },
       h("div", { class: "gpu-who" }, h("h4", {}, this.#name, this.#model), this.#notes), h("dl", {}, ...cells));
@@ -65,7 +73,9 @@ export class GpuRow {
   }
 
   #read() {
-    const row = { ...rowAt(this.#view, GPU_KEYS, this.#at, this.#bounds), ...cudaAt(this.#cuda, this.#at, this.#bounds) };
+    const row = {
+      ...rowAt(this.#view, GPU_KEYS, this.#at, this.#bounds), ...cudaAt(this.#cuda, this.#at, this.#bounds),
+    };
     for (const [id, { text, unit, note, bad = false }] of Object.entries(readings(row))) {
       const cell = this.#cells.get(id);
       setValue(cell.text, text);
@@ -84,8 +94,10 @@ function cudaAt(cuda, at, bounds) {
 /** Memory errors of the newest row, as notes. Pure. */
 export function eccNotes({ gpu_ecc_uncorrected: fatal = null, gpu_ecc_corrected: mended = null }) {
   const notes = [];
-  if (fatal > 0) notes.push({ tone: "critical", text: t("memory errors, not corrected: {errors}", { errors: count(fatal) }) });
-  if (mended > 0) notes.push({ tone: "info", text: t("memory errors, corrected: {errors}", { errors: count(mended) }) });
+  if (fatal > 0)
+    notes.push({ tone: "critical", text: t("memory errors, not corrected: {errors}", { errors: count(fatal) }) });
+  if (mended > 0)
+    notes.push({ tone: "info", text: t("memory errors, corrected: {errors}", { errors: count(mended) }) });
   return notes;
 }
 
@@ -93,9 +105,16 @@ export function eccNotes({ gpu_ecc_uncorrected: fatal = null, gpu_ecc_corrected:
 export function coloursOf(theme, ink) {
   const { colour: line } = lineStyle(0, theme);
   return {
-    line, soft: faded(line, 0.2), tensor: faded(phaseColour("optimizer", theme), 0.85),
-    allocated: faded(line, 0.9), split: faded(phaseColour("checkpoint", theme), 0.95), cached: faded(phaseColour("forward", theme), 0.55),
-    others: theme === "dark" ? "rgba(109,118,131,0.5)" : "rgba(169,175,184,0.55)", edge: theme === "dark" ? "#8b95a3" : "#767d87",
-    limit: ink.text, capped: faded(phaseColour("data", theme), 0.75), bad: ink.bad,
+    line,
+    soft: faded(line, 0.2),
+    tensor: faded(phaseColour("optimizer", theme), 0.85),
+    allocated: faded(line, 0.9),
+    split: faded(phaseColour("checkpoint", theme), 0.95),
+    cached: faded(phaseColour("forward", theme), 0.55),
+    others: theme === "dark" ? "rgba(109,118,131,0.5)" : "rgba(169,175,184,0.55)",
+    edge: theme === "dark" ? "#8b95a3" : "#767d87",
+    limit: ink.text,
+    capped: faded(phaseColour("data", theme), 0.75),
+    bad: ink.bad,
   };
 }

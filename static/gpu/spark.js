@@ -1,4 +1,7 @@
-/** A chart the size of a word, drawn on a canvas: areas, lines and marks over the page's time axis, no text. The selected finding's steps are a band behind it, see Marks. */
+/**
+ * A chart the size of a word, drawn on a canvas: areas, lines and marks over the page's time axis, no text. The
+ * selected finding's steps are a band behind it, see Marks.
+ */
 
 import { h } from "../app/dom.js";
 

@@ -2,18 +2,23 @@
 
 import { h, setText } from "../app/dom.js";
 import { count } from "../app/format.js";
+import { overlaps } from "../charts/selection.js";
+import { N, t } from "../locale/i18n.js";
 import { ranksOn, whatIs } from "./facts.js";
 import { CUDA_KEYS, ECC_KEYS, rowAt, summed } from "./readings.js";
 import { coloursOf, eccNotes, GpuRow } from "./row.js";
-import { N, t } from "../locale/i18n.js";
-import { overlaps } from "../charts/marks.js";
 
 /** Rows shown at most; of further devices there is their number. */
 export const MOST = 16;
 
 const LEGEND = [
-  ["tensor", N("Tensor Cores busy")], ["allocated", N("allocated")], ["split", N("free, in split blocks")],
-  ["cached", N("reserved, free")], ["others", N("not torch's")], ["capped", N("at its power limit")], ["bad", N("throttled")],
+  ["tensor", N("Tensor Cores busy")],
+  ["allocated", N("allocated")],
+  ["split", N("free, in split blocks")],
+  ["cached", N("reserved, free")],
+  ["others", N("not torch's")],
+  ["capped", N("at its power limit")],
+  ["bad", N("throttled")],
 ];
 
 export class Gpus {
@@ -97,7 +102,9 @@ export class Gpus {
   #drawing({ stream, row }) {
     return () => {
       const { tracks, range, theme, ink } = this.#source;
-      const views = ranksOn(stream, this.#facts.known, [...tracks.keys()]).map((name) => tracks.get(name).view(CUDA_KEYS, ...range.bounds));
+      const views = ranksOn(stream, this.#facts.known, [...tracks.keys()]).map((name) =>
+        tracks.get(name).view(CUDA_KEYS, ...range.bounds),
+      );
       row.draw(tracks.get(stream), summed(views), range.bounds, theme.name, ink());
     };
   }
@@ -118,7 +125,8 @@ export class Gpus {
       row.named({ name, model, notes: [...notes, ...eccNotes(this.#errors(stream))] });
       memory ||= ranksOn(stream, this.#facts.known, [...this.#source.tracks.keys()]).length > 0;
     }
-    for (const name of ["allocated", "split", "cached", "others"]) this.#swatches.get(name).parentElement.hidden = !memory;
+    for (const name of ["allocated", "split", "cached", "others"])
+      this.#swatches.get(name).parentElement.hidden = !memory;
   }
 
   // What stands against devices, and did in the time that the viewer chose.

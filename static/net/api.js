@@ -23,7 +23,9 @@ export async function read(path, { signal, query = {} } = {}) {
 /** Has the hub change something; the JSON that it answers with. */
 export async function send(path, change) {
   const headers = { accept: "application/json", "content-type": "application/json" };
-  const { body } = await ask(new URL(path, document.baseURI), { method: "POST", headers, body: JSON.stringify(change) });
+  const { body } = await ask(new URL(path, document.baseURI), {
+    method: "POST", headers, body: JSON.stringify(change),
+  });
   return body;
 }
 
@@ -36,7 +38,10 @@ async function ask(url, options) {
   return { response, body };
 }
 
-/** Why the hub does not do it, in the viewer's language. Its parameters are names and stay as they are: a run may be called "slow". */
+/**
+ * Why the hub does not do it, in the viewer's language. Its parameters are names and stay as they are: a run may
+ * be called "slow".
+ */
 function refusal({ i18n, error }) {
   return Array.isArray(i18n) ? t(...i18n) : error && word(error);
 }

@@ -28,7 +28,9 @@ export class Feed {
   constructor(run, on) {
     this.#run = run;
     this.#on = on;
-    this.#socket = new LiveSocket({ url: socketUrl(), namespace: NAMESPACE, onEvent: this.#event, onState: this.#state });
+    this.#socket = new LiveSocket({
+      url: socketUrl(), namespace: NAMESPACE, onEvent: this.#event, onState: this.#state,
+    });
   }
 
   connect() {

@@ -1,7 +1,16 @@
 /** A small Socket.IO client: WebSocket only, one namespace, reconnect with back-off, acks both ways. */
 
-import { waitMs } from "./backoff.js";
 import { ackPacket, connectPacket, disconnectPacket, eventPacket, parse, PONG } from "./packets.js";
+
+const FIRST_MS = 400;
+const LONGEST_MS = 10_000;
+const SPREAD = 0.25; // share of the wait that is random, either way
+
+/** Waiting time in ms before try number `tries` (from 0). `random` gives 0 to 1. */
+export function waitMs(tries, random = Math.random) {
+  const base = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(tries, 10));
+  return Math.round(base * (1 + SPREAD * (2 * random() - 1)));
+}
 
 const MAX_PENDING = 64; // own events that wait for an ack
 const ACK_TIMEOUT_MS = 10_000;

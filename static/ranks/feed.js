@@ -69,7 +69,9 @@ export class RanksFeed {
         question.selected === null ? null : this.#read("ranks", seriesQuery(question), abort),
       ]);
       if (this.#abort !== abort) return;
-      Object.assign(this, { ranks, band, series: series === null ? null : { rank: question.selected, ...seriesOf(series) } });
+      Object.assign(this, {
+        ranks, band, series: series === null ? null : { rank: question.selected, ...seriesOf(series) },
+      });
       this.#failed = false;
       this.#onLoaded();
     } catch (error) {
@@ -97,7 +99,9 @@ function bandQuery({ bounds: [from, to] }) {
 
 // Of the ranks' answer, not of the stream of steps: hosts with many ranks tell of most in averages only.
 function seriesQuery({ bounds: [from, to], selected, phases }) {
-  return { from, to, columns: MOST_COLUMNS, limit: 1, only: selected, cells: phases.map((phase) => `${phase}_ms`).join(",") };
+  return {
+    from, to, columns: MOST_COLUMNS, limit: 1, only: selected, cells: phases.map((phase) => `${phase}_ms`).join(","),
+  };
 }
 
 /** The cells of one rank's answer as columns of a Track. Pure. */

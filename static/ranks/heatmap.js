@@ -1,12 +1,13 @@
 /** Ranks over time as a heat map: a row a rank, a column a stretch of time. Point, click, drag, or use the keys. */
 
-import { MARGIN } from "../charts/chart.js";
 import { h, setText } from "../app/dom.js";
-import { columnAt, geometry, ordered, pixels, scaleOf } from "./heatmapcells.js";
-import { Hand } from "./heatmaphand.js";
-import { cellImage, cleared, paintCells, paintFrame, paintLines, paintNumbers, paintSilence, paintTimes } from "./heatmappaint.js";
-import { Tip } from "./heatmaptip.js";
+import { MARGIN } from "../charts/chart.js";
 import { t } from "../locale/i18n.js";
+import { columnAt, geometry, ordered, pixels, scaleOf } from "./heatmapcells.js";
+import { Hand, Tip } from "./heatmaphand.js";
+import {
+  cellImage, cleared, paintCells, paintFrame, paintLines, paintNumbers, paintSilence, paintTimes,
+} from "./heatmappaint.js";
 import { ODD, stateWord } from "./words.js";
 
 const SIGNS = { died: "died", stopped: "stopped", behind: "odd", late: "odd", slow: "odd" };
@@ -17,8 +18,13 @@ export class HeatMap {
   #source;
   #on;
   #field = h("div", {
-    class: "heat-field", tabindex: 0, role: "application", "aria-roledescription": t("heat map"),
-    "aria-label": t("Ranks over time. Arrow keys move from cell to cell, Enter shows a rank's own phases, Escape leaves."),
+    class: "heat-field",
+    tabindex: 0,
+    role: "application",
+    "aria-roledescription": t("heat map"),
+    "aria-label": t(
+      "Ranks over time. Arrow keys move from cell to cell, Enter shows a rank's own phases, Escape leaves.",
+    ),
   });
   #canvas = h("canvas", { class: "heat-canvas", "aria-hidden": "true" });
   #said = h("p", { class: "offscreen", "aria-live": "polite" });
@@ -37,12 +43,20 @@ export class HeatMap {
     this.#source = source;
     this.#on = on;
     this.#hand = new Hand(this.#field, {
-      place: () => this.#place, columns: () => this.#data.t, bounds: () => source.range.bounds,
-      pointed: this.#pointed, chosen: this.#chosen, dragged: (from, to) => source.range.hold(from, to),
-      reset: () => source.range.follow(), moved: this.draw,
+      place: () => this.#place,
+      columns: () => this.#data.t,
+      bounds: () => source.range.bounds,
+      pointed: this.#pointed,
+      chosen: this.#chosen,
+      dragged: (from, to) => source.range.hold(from, to),
+      reset: () => source.range.follow(),
+      moved: this.draw,
     });
     this.#field.append(this.#canvas);
-    this.element.append(this.#field, h("div", { class: "mark" }), h("div", { class: "cross" }), this.#tag, this.#tip.element, this.#said);
+    this.element.append(
+      this.#field, h("div", { class: "mark" }), h("div", { class: "cross" }), this.#tag, this.#tip.element,
+      this.#said,
+    );
   }
 
   connect() {
@@ -81,7 +95,9 @@ export class HeatMap {
     const matrix = this.#matrix() ?? [];
     this.#scale = this.#look.mode === "wait" ? scaleOf(matrix) : 0;
     const [columns, theme] = [this.#data.t.length, this.#source.theme.name];
-    const bytes = pixels({ matrix, rows: this.#rows, columns, mode: this.#look.mode, phases: this.#data.phases, scale: this.#scale, theme });
+    const bytes = pixels({
+      matrix, rows: this.#rows, columns, mode: this.#look.mode, phases: this.#data.phases, scale: this.#scale, theme,
+    });
     this.#image = cellImage(bytes, columns, this.#rows.length);
   }
 
@@ -101,7 +117,9 @@ export class HeatMap {
     if (rows > 0) paintCells(context, this.#place, { image: this.#image, t: times, columnS, rows });
     paintLines(context, this.#place, rows, ink);
     paintSilence(context, this.#place, this.#silences(ink), [from, Math.min(to, this.#data.now_s)], ink);
-    paintNumbers(context, this.#place, this.#rows.map((row) => this.#number(row, ink)), ink);
+    paintNumbers(
+      context, this.#place, this.#rows.map((row) => this.#number(row, ink)), ink,
+    );
     paintTimes(context, this.#place, [from, to], ink);
     this.#paintFrames(context, ink);
   };
@@ -141,9 +159,13 @@ export class HeatMap {
     const rank = spot === null ? undefined : this.#data.ranks[this.#rows[spot.row]];
     if (rank === undefined) return this.#tip.hide();
     const column = columnAt(this.#data.t, this.#data.column_s, spot.at);
-    const of = (name) => (column === null ? null : this.#data.cells?.[name]?.[this.#rows[spot.row]]?.[column] ?? null);
+    const of = (name) =>
+      column === null ? null : (this.#data.cells?.[name]?.[this.#rows[spot.row]]?.[column] ?? null);
     const phase = of("phase");
-    const cell = { phase: phase === null ? null : this.#data.phases[phase], stepMs: of("step_ms"), commMs: of("comm_ms"), at: spot.at };
+    const cell = {
+      phase: phase === null ? null : this.#data.phases[phase], stepMs: of("step_ms"), commMs: of("comm_ms"),
+      at: spot.at,
+    };
     const text = this.#tip.show(rank, cell, this.#data.now_s, spot, this.element);
     if (spot.keys) setText(this.#said, text);
     return undefined;

@@ -1,6 +1,6 @@
 /** A heat map's numbers: how large its rows are, which cell lies where, and the colour of each. Pure. */
 
-import { phaseColour } from "../charts/palette.js";
+import { phaseColour } from "../app/theme.js";
 
 /** Room around the cells in px, the same as the charts' (see chart.js), so that times stand above one another. */
 export const FRAME = { l: 52, r: 10, t: 6, b: 24 };
@@ -83,7 +83,10 @@ export function waitColour(share, theme) {
 export function pixels({ matrix, rows, columns, mode, phases, scale, theme }) {
   const bytes = new Uint8ClampedArray(rows.length * columns * 4);
   const palette = mode === "phase" ? phases.map((phase) => rgb(phaseColour(phase, theme))) : shades(theme);
-  const index = mode === "phase" ? (value) => value : (value) => Math.min(SHADES, Math.round((scale > 0 ? value / scale : 0) * SHADES));
+  const index =
+    mode === "phase"
+      ? (value) => value
+      : (value) => Math.min(SHADES, Math.round((scale > 0 ? value / scale : 0) * SHADES));
   const opacity = mode === "phase" ? Math.round(OPACITY * 255) : 255;
   let at = 0;
   for (const row of rows) {

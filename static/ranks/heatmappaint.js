@@ -1,7 +1,7 @@
 /** Painting a heat map on its canvas: cells, numbers of ranks, marks of those that stand out, time axis. */
 
+import { timeTicks } from "../charts/picture.js";
 import { FRAME, ROOMY_PX } from "./heatmapcells.js";
-import { timeTicks } from "../charts/ticks.js";
 
 const PX_PER_MARK = 72; // room for one mark on the time axis
 const LABEL_PX = 11; // between two numbers of ranks

@@ -2,18 +2,17 @@
 
 import { h, setText } from "../app/dom.js";
 import { count } from "../app/format.js";
-import { HeatMap } from "./heatmap.js";
 import { t } from "../locale/i18n.js";
-import { RanksBand } from "./band.js";
+import { RanksBand, RanksOne } from "./charts.js";
 import { RanksFeed } from "./feed.js";
-import { RanksLegend } from "./legend.js";
-import { RanksLook } from "./look.js";
-import { RanksOdd } from "./odd.js";
-import { RanksOne } from "./one.js";
-import { RanksTable } from "./table.js";
+import { HeatMap } from "./heatmap.js";
+import { RanksLegend, RanksLook } from "./look.js";
+import { RanksOdd, RanksTable } from "./table.js";
 
 export class Ranks {
-  element = h("section", { class: "card card-ranks", "aria-labelledby": "ranks-title", "data-panel": "ranks", hidden: true });
+  element = h("section", {
+    class: "card card-ranks", "aria-labelledby": "ranks-title", "data-panel": "ranks", hidden: true,
+  });
   #source;
   #scheduler;
   #feed;
@@ -40,8 +39,13 @@ export class Ranks {
     this.#band = new RanksBand(source, on);
     this.#heat = new HeatMap(source, { select: (rank) => this.#select(rank) });
     this.#one = new RanksOne(source, { ...on, close: () => this.#select(null) });
-    const head = h("header", {}, h("h3", { id: "ranks-title" }, t("Ranks"), this.#known), this.#note, this.#look.element);
-    this.element.append(head, this.#odd.element, this.#empty, this.#band.card.element, this.#heat.element, this.#legend.element, this.#one.element, this.#table.element);
+    const head = h(
+      "header", {}, h("h3", { id: "ranks-title" }, t("Ranks"), this.#known), this.#note, this.#look.element,
+    );
+    this.element.append(
+      head, this.#odd.element, this.#empty, this.#band.card.element, this.#heat.element, this.#legend.element,
+      this.#one.element, this.#table.element,
+    );
     this.#show();
   }
 
@@ -82,7 +86,11 @@ export class Ranks {
   }
 
   #drawings() {
-    return [[this.#heat.element, this.#drawHeat], [this.#band.card.element, this.#drawWith(this.#band.card)], [this.#one.card.element, this.#drawWith(this.#one.card)]];
+    return [
+      [this.#heat.element, this.#drawHeat],
+      [this.#band.card.element, this.#drawWith(this.#band.card)],
+      [this.#one.card.element, this.#drawWith(this.#one.card)],
+    ];
   }
 
   #drawHeat = () => {
@@ -104,7 +112,9 @@ export class Ranks {
     const phases = this.#feed.ranks?.phases ?? [];
     const selected = phases.length > 0 ? this.#selected : null;
     const held = range.following ? range.span : range.bounds;
-    this.#feed.ensure({ bounds: range.bounds, held, all: scope === "all", mode, selected, live: this.#live, phases }, this.#hurry);
+    this.#feed.ensure(
+      { bounds: range.bounds, held, all: scope === "all", mode, selected, live: this.#live, phases }, this.#hurry,
+    );
     this.#hurry = false;
   }
 
@@ -143,11 +153,18 @@ export class Ranks {
   }
 }
 
-/** What must be said beside the number of ranks: some not seen, some told as averages only, unequal work ahead. Pure. */
+/** What must be said beside the number of ranks: some not seen, some told as averages, unequal work ahead. Pure. */
 export function note({ world_size: all, known, reduced, batches = null }) {
   return [
     known < all ? t("{missing} not seen yet", { missing: count(all - known) }) : null,
     reduced > 0 ? t("{reduced} told as averages over about a second", { reduced: count(reduced) }) : null,
-    batches === null ? null : t("ranks have {least} to {most} batches: the run hangs when the first is done, unless all stop at the same step or train inside Join", { least: count(batches[0]), most: count(batches[1]) }),
-  ].filter((text) => text !== null).join(" · ");
+    batches === null
+      ? null
+      : t(
+          "ranks have {least} to {most} batches: the run hangs when the first is done, unless all stop at the same step or train inside Join",
+          { least: count(batches[0]), most: count(batches[1]) },
+        ),
+  ]
+    .filter((text) => text !== null)
+    .join(" · ");
 }

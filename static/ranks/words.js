@@ -11,8 +11,14 @@ export const ODD = {
   died: { icon: "critical", tone: "critical", word: N("died"), means: N("Ended without a clean end.") },
   stopped: { icon: "stopped", tone: "critical", word: N("stopped"), means: N("No step for far longer than usual.") },
   behind: { icon: "warning", tone: "warning", word: N("behind"), means: N("Fewer steps than the other ranks.") },
-  late: { icon: "warning", tone: "warning", word: N("late"), means: N("Comes last to the exchange: the others wait for it.") },
-  slow: { icon: "warning", tone: "warning", word: N("slow"), means: N("Takes longer for its own work than the other ranks.") },
+  late: {
+    icon: "warning", tone: "warning", word: N("late"),
+    means: N("Comes last to the exchange: the others wait for it."),
+  },
+  slow: {
+    icon: "warning", tone: "warning", word: N("slow"),
+    means: N("Takes longer for its own work than the other ranks."),
+  },
 };
 
 /** The word for a rank's state: why it stands out, else "ended" or "running". */
@@ -28,8 +34,10 @@ export function oddText(rank, nowS) {
 function detail(rank, nowS) {
   if (rank.worst === "died") return endText(rank.ended);
   if (rank.worst === "stopped") return stoppedText(rank, nowS);
-  if (rank.worst === "late" && rank.last_share >= LEAST_SHARE) return t("last in {share} % of exchanges", { share: percent(rank.last_share) });
-  if (rank.worst === "slow" && rank.step_ms !== null) return t("{own} of own work a step", { own: withUnit(ownMs(rank), "ms") });
+  if (rank.worst === "late" && rank.last_share >= LEAST_SHARE)
+    return t("last in {share} % of exchanges", { share: percent(rank.last_share) });
+  if (rank.worst === "slow" && rank.step_ms !== null)
+    return t("{own} of own work a step", { own: withUnit(ownMs(rank), "ms") });
   if (rank.worst === "behind") return t("at step {step}", { step: rank.steps });
   return "";
 }
@@ -69,7 +77,12 @@ export function rankList(ranks) {
     if (spans.length > 0 && spans.at(-1)[1] === rank - 1) spans.at(-1)[1] = rank;
     else spans.push([rank, rank]);
   }
-  const named = spans.slice(0, MOST_SPANS).map(([first, last]) => (first === last ? `${first}` : last === first + 1 ? `${first}, ${last}` : `${first}–${last}`)).join(", ");
+  const named = spans
+    .slice(0, MOST_SPANS)
+    .map(([first, last]) =>
+      first === last ? `${first}` : last === first + 1 ? `${first}, ${last}` : `${first}–${last}`,
+    )
+    .join(", ");
   const more = spans.slice(MOST_SPANS).reduce((total, [first, last]) => total + last - first + 1, 0);
   return more === 0 ? named : `${named}, ${t("and {more} more", { more })}`;
 }

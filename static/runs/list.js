@@ -1,21 +1,26 @@
 /** The list of all runs, live ones first: search, select to compare, say something of a run, delete with undo. */
 
-import { read } from "../net/api.js";
 import { failureText } from "../app/banner.js";
 import { h, setText } from "../app/dom.js";
+import { PLAIN_TAB, showTab } from "../app/status.js";
 import { N, t } from "../locale/i18n.js";
-import { RunEditor } from "./edit.js";
-import { RunsBar } from "./bar.js";
+import { read } from "../net/api.js";
+import { chosen, inOrder, RunsBar } from "./bar.js";
+import { RunEditor, RunsTrash } from "./edit.js";
 import { RunRow } from "./row.js";
-import { chosen, inOrder } from "./search.js";
-import { RunsTrash } from "./trash.js";
-import { PLAIN_TAB, showTab } from "../app/tab.js";
 
 const AGAIN_MS = 3_000; // between two reads of the list while it is on screen
 const ROWS = 40; // shown at first, and added whenever the end of the list comes into view
 const HEADS = [
-  ["select", N("Select")], ["name", N("Run")], ["state", N("Status")], ["sentence", N("Verdict")], ["speed", N("Steps/s")], ["steps", N("Steps")],
-  ["when", N("Started")], ["lasted", N("Duration")], ["more", N("Actions")],
+  ["select", N("Select")],
+  ["name", N("Run")],
+  ["state", N("Status")],
+  ["sentence", N("Verdict")],
+  ["speed", N("Steps/s")],
+  ["steps", N("Steps")],
+  ["when", N("Started")],
+  ["lasted", N("Duration")],
+  ["more", N("Actions")],
 ];
 
 /** The newest run that goes on; undefined where none does, or the hub does not answer. */
@@ -40,7 +45,14 @@ export class RunList {
   #query = "";
   #bar = new RunsBar(() => this.#draw());
   #trash = new RunsTrash(() => this.#refresh());
-  #editor = new RunEditor({ changed: () => this.#refresh(), deleted: (run) => { this.#bar.select(run.run, false); this.#trash.offer(run); this.#refresh(); } });
+  #editor = new RunEditor({
+    changed: () => this.#refresh(),
+    deleted: (run) => {
+      this.#bar.select(run.run, false);
+      this.#trash.offer(run);
+      this.#refresh();
+    },
+  });
   #rows = new Map(); // run id → RunRow
   #runs = [];
   #abort = new AbortController();
@@ -49,9 +61,16 @@ export class RunList {
 
   constructor() {
     const quiet = new Set(["select", "more"]);
-    const head = ([name, text]) => h("th", { scope: "col", class: name }, quiet.has(name) ? h("span", { class: "offscreen" }, t(text)) : t(text));
-    this.#table.append(h("caption", { class: "offscreen" }, t("All runs")), h("thead", {}, h("tr", {}, ...HEADS.map(head))), this.#body);
-    this.element.append(this.#bar.element, this.#message, this.#table, this.#more, this.#trash.element, this.#editor.element);
+    const head = ([name, text]) =>
+      h("th", { scope: "col", class: name }, quiet.has(name) ? h("span", { class: "offscreen" }, t(text)) : t(text));
+    this.#table.append(
+      h("caption", { class: "offscreen" }, t("All runs")),
+      h("thead", {}, h("tr", {}, ...HEADS.map(head))),
+      this.#body,
+    );
+    this.element.append(
+      this.#bar.element, this.#message, this.#table, this.#more, this.#trash.element, this.#editor.element,
+    );
   }
 
   connect() {
@@ -105,7 +124,10 @@ export class RunList {
   }
 
   #tell(shown, found) {
-    const none = this.#runs.length === 0 ? t("No runs yet. Start one with: {command}", { command: "torchvitals run train.py" }) : t("No run is like that.");
+    const none =
+      this.#runs.length === 0
+        ? t("No runs yet. Start one with: {command}", { command: "torchvitals run train.py" })
+        : t("No run is like that.");
     setText(this.#message, shown === 0 ? none : "");
     this.#message.hidden = shown > 0;
     this.#table.hidden = shown === 0;
@@ -115,7 +137,9 @@ export class RunList {
 
   #row(run) {
     if (!this.#rows.has(run.run)) {
-      const row = new RunRow(run.run, { select: (on) => this.#bar.select(run.run, on), edit: () => this.#editor.open(row.run) });
+      const row = new RunRow(run.run, {
+        select: (on) => this.#bar.select(run.run, on), edit: () => this.#editor.open(row.run),
+      });
       this.#rows.set(run.run, row);
     }
     const row = this.#rows.get(run.run);

@@ -1,12 +1,11 @@
 /** One run as a row of the list. */
 
-import { h, setText, setValue } from "../app/dom.js";
+import { h, icon, setText, setValue } from "../app/dom.js";
 import { count, duration, moment, number } from "../app/format.js";
-import { hubText, t } from "../locale/i18n.js";
-import { icon } from "../app/icons.js";
 import { toRun } from "../app/route.js";
-import { spark } from "./spark.js";
 import { statusOf } from "../app/status.js";
+import { spark } from "../charts/sparkline.js";
+import { hubText, t } from "../locale/i18n.js";
 
 export class RunRow {
   run = {};
@@ -26,10 +25,15 @@ export class RunRow {
     this.#link = h("a", { href: toRun(id) });
     this.#box.addEventListener("change", () => select(this.#box.checked));
     this.#more.addEventListener("click", edit);
-    const name = h("th", { scope: "row", class: "name" }, this.#link, h("span", { class: "run-id" }, id), this.#badges, this.#note);
+    const name = h(
+      "th", { scope: "row", class: "name" }, this.#link, h("span", { class: "run-id" }, id), this.#badges, this.#note,
+    );
     const [sentence, ...rest] = this.#cells;
-    this.element = h("tr", {}, h("td", { class: "select" }, this.#box), name, h("td", { class: "status-cell" }, this.#status), sentence,
-      h("td", { class: "speed" }, this.#spark, this.#speed), ...rest, h("td", { class: "more" }, this.#more));
+    this.element = h(
+      "tr", {}, h("td", { class: "select" }, this.#box), name, h("td", { class: "status-cell" }, this.#status),
+      sentence, h("td", { class: "speed" }, this.#spark, this.#speed), ...rest,
+      h("td", { class: "more" }, this.#more),
+    );
   }
 
   update(run, selected) {

@@ -30,8 +30,14 @@ test("values that diverged are named, not hidden", () => {
 });
 
 test("units scale so that they can be read", () => {
-  const shown = [[12.34, "ms"], [12345, "ms"], [900, "MB"], [24576, "MB"], [42.1, "1/s"], [0.314, "share"], [1.5, "cores"], [3, ""]];
-  assert.deepEqual(shown.map(([v, u]) => plain(withUnit(v, u))), ["12.3 ms", "12.3 s", "900 MB", "24.6 GB", "42.1/s", "31 %", "1.50 cores", "3"]);
+  const shown = [
+    [12.34, "ms"], [12345, "ms"], [900, "MB"], [24576, "MB"], [42.1, "1/s"], [0.314, "share"], [1.5, "cores"],
+    [3, ""],
+  ];
+  assert.deepEqual(
+    shown.map(([v, u]) => plain(withUnit(v, u))),
+    ["12.3 ms", "12.3 s", "900 MB", "24.6 GB", "42.1/s", "31 %", "1.50 cores", "3"],
+  );
 });
 
 test("shares under ten percent keep a digit", () => {
@@ -39,7 +45,9 @@ test("shares under ten percent keep a digit", () => {
 });
 
 test("times read as people say them", () => {
-  assert.deepEqual([0, 42.9, 185, 7620, 90000].map(duration).map(plain), ["0 s", "42 s", "3 min 05 s", "2 h 07 min", "1 d 1 h"]);
+  assert.deepEqual([0, 42.9, 185, 7620, 90000].map(duration).map(plain), [
+    "0 s", "42 s", "3 min 05 s", "2 h 07 min", "1 d 1 h",
+  ]);
   assert.equal(plain(age(1.234)), "1.2 s");
   assert.equal(plain(age(-0.2)), "0.0 s");
   assert.equal(plain(age(75)), "1 min 15 s");

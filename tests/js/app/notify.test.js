@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
-import { Notify } from "../../../static/app/notify.js";
+import { Notify } from "../../../static/app/browser.js";
 
 /** A part of the page, as far as Notify touches it. */
 class Part extends EventTarget {
@@ -14,14 +14,19 @@ class Part extends EventTarget {
   click() { this.dispatchEvent(new Event("click")); }
 }
 
-const stall = { code: "stall", severity: "critical", title: "No progress", cause: "stalled in data", location: "data.py:9", raised_at_s: 5, cleared_at_s: null };
+const stall = {
+  code: "stall", severity: "critical", title: "No progress", cause: "stalled in data", location: "data.py:9",
+  raised_at_s: 5, cleared_at_s: null,
+};
 const update = (...findings) => ({ run: "r", name: "digits", status: "running", findings });
 let shown;
 
 beforeEach(() => {
   shown = [];
   const stored = new Map();
-  globalThis.localStorage = { getItem: (key) => stored.get(key) ?? null, setItem: (key, value) => stored.set(key, value) };
+  globalThis.localStorage = {
+    getItem: (key) => stored.get(key) ?? null, setItem: (key, value) => stored.set(key, value),
+  };
   globalThis.document = { hidden: true, createElement: () => new Part(), createElementNS: () => new Part() };
   globalThis.isSecureContext = true;
   globalThis.Notification = class {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 
-import { Place, placeOf, toPlace } from "../../../static/app/place.js";
+import { Place, placeOf, toPlace } from "../../../static/app/route.js";
 import { TimeRange } from "../../../static/charts/range.js";
 import { Selection } from "../../../static/charts/selection.js";
 
@@ -26,7 +26,9 @@ test("whoever follows the whole run has the plain address", () => {
 });
 
 test("nonsense in an address is left alone", () => {
-  for (const query of ["from=5", "from=9&to=3", "from=x&to=y", "from=-1&to=3", "from=1&to=Infinity", "from=&to=", "last=-2", "last=x"]) {
+  for (const query of [
+    "from=5", "from=9&to=3", "from=x&to=y", "from=-1&to=3", "from=1&to=Infinity", "from=&to=", "last=-2", "last=x",
+  ]) {
     assert.deepEqual(placeOf(`#/run/r?${query}`), { range: null, span: null, finding: null }, query);
   }
   assert.equal(placeOf(`#/run/r?finding=${"x".repeat(500)}`).finding.length, 64);

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { HubClock } from "../../../static/app/clock.js";
+import { HubClock } from "../../../static/app/strip.js";
 import { parse, toRun } from "../../../static/app/route.js";
-import { isLive, statusOf } from "../../../static/app/status.js";
-import { tabOf } from "../../../static/app/tab.js";
+import { isLive, statusOf, tabOf } from "../../../static/app/status.js";
 
 const update = { status: "running", name: "digits", tiles: { steps_per_s: 42.13 }, findings: [] };
 const found = (severity) => [{ code: "x", severity, cause: "", cleared_at_s: null }];
@@ -12,11 +11,13 @@ const found = (severity) => [{ code: "x", severity, cause: "", cleared_at_s: nul
 test("addresses lead to a run, the list, or home", () => {
   assert.deepEqual(parse("#/run/20261130-digits-a1b2"), { view: "run", run: "20261130-digits-a1b2" });
   assert.deepEqual(parse("#/runs"), { view: "runs" });
-  for (const hash of ["", "#", "#/", "#/run/", "#/other", "#javascript:alert(1)"]) assert.equal(parse(hash).view, "home");
+  for (const hash of ["", "#", "#/", "#/run/", "#/other", "#javascript:alert(1)"])
+    assert.equal(parse(hash).view, "home");
 });
 
 test("any run id survives the way through the address", () => {
-  for (const id of ["a b", "50%", "ü/ö", "<script>", "#/runs"]) assert.deepEqual(parse(toRun(id)), { view: "run", run: id });
+  for (const id of ["a b", "50%", "ü/ö", "<script>", "#/runs"])
+    assert.deepEqual(parse(toRun(id)), { view: "run", run: id });
   assert.deepEqual(parse("#/run/%E0%A4%A"), { view: "run", run: "%E0%A4%A" });
 });
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { address } from "../../../static/app/drawerdownloads.js";
+import { address } from "../../../static/app/drawertables.js";
 import { useMessages } from "../../../static/locale/i18n.js";
 import { TimeRange } from "../../../static/charts/range.js";
-import { tilesOver } from "../../../static/charts/rangetiles.js";
+import { tilesOver } from "../../../static/app/tiles.js";
 import { Track } from "../../../static/charts/series.js";
 import { curve, metricOf } from "../../../static/charts/sparkline.js";
 
@@ -38,13 +38,17 @@ test("a finding's curve shows its metric over the range, from zero to its peak",
 });
 
 test("the curve is of the finding's own rank where there is one", () => {
-  const tracks = new Map([["proc/0", track({ tree_pss_mb: [1, 1, 1, 1] })], ["proc/2", track({ tree_pss_mb: [4, 2, 2, 2] })]]);
+  const tracks = new Map([
+    ["proc/0", track({ tree_pss_mb: [1, 1, 1, 1] })], ["proc/2", track({ tree_pss_mb: [4, 2, 2, 2] })],
+  ]);
   assert.deepEqual(curve("memory_leak", { ranks: [2] }, tracks, [0, 30])[0], [2, 2]);
 });
 
 test("no curve where nothing was measured or no metric shows it", () => {
   assert.equal(curve("data_starvation", {}, new Map(), [0, 20]), null);
-  assert.equal(curve("data_starvation", {}, new Map([["run", track({ data_share: [null, 0.5, null, null] })]]), [0, 30]), null);
+  assert.equal(
+    curve("data_starvation", {}, new Map([["run", track({ data_share: [null, 0.5, null, null] })]]), [0, 30]), null,
+  );
   assert.equal(metricOf("amp_off"), null);
 });
 
@@ -53,7 +57,9 @@ test("downloads ask for the visible range only when the viewer chose one", () =>
   const csv = { file: "export.csv", stream: true };
   assert.equal(address("a b", range, csv, "rank/0"), "api/runs/a%20b/export.csv?stream=rank%2F0");
   range.hold(2, 9);
-  assert.equal(address("r", range, { file: "export.json", stream: false }, "rank/0"), "api/runs/r/export.json?from=2&to=9");
+  assert.equal(
+    address("r", range, { file: "export.json", stream: false }, "rank/0"), "api/runs/r/export.json?from=2&to=9",
+  );
 });
 
 test("a report comes in the language of the page, and nothing else is asked for one", () => {

@@ -5,13 +5,18 @@ import { grown, keysByOrigin, metricsOf, PANELS, streamsOf } from "../../../stat
 import { linesOf, pictureOf, valueAt } from "../../../static/charts/picture.js";
 import { Track } from "../../../static/charts/series.js";
 
-const metric = (key, origin, panel, buckets = "mean", title = key) => ({ key, origin, panel, buckets, title, unit: "" });
-const schema = { metrics: [
-  metric("steps_per_s", "run", "throughput"), metric("step_p50_ms", "run", "step"), metric("step_p99_ms", "run", "step", "max"),
-  metric("step_ms", "step", "step"), metric("rss_mb", "proc", "memory", "max"), metric("memory_limit_mb", "host", "memory", "min"),
-  metric("cpu_used", "host", "cpu"), metric("cpu_usable", "host", "", "min"),
-  metric("run_data_ms", "run", "ribbon", "mean", "data"), metric("run_comm_ms", "run", "ribbon", "mean", "comm"),
-] };
+const metric = (key, origin, panel, buckets = "mean", title = key) => ({
+  key, origin, panel, buckets, title, unit: "",
+});
+const schema = {
+  metrics: [
+    metric("steps_per_s", "run", "throughput"), metric("step_p50_ms", "run", "step"),
+    metric("step_p99_ms", "run", "step", "max"), metric("step_ms", "step", "step"),
+    metric("rss_mb", "proc", "memory", "max"), metric("memory_limit_mb", "host", "memory", "min"),
+    metric("cpu_used", "host", "cpu"), metric("cpu_usable", "host", "", "min"),
+    metric("run_data_ms", "run", "ribbon", "mean", "data"), metric("run_comm_ms", "run", "ribbon", "mean", "comm"),
+  ],
+};
 const panel = (id) => PANELS.find((p) => p.id === id);
 const tracks = (rows) => new Map(Object.entries(rows).map(([name, columns]) => {
   const track = new Track();
@@ -23,7 +28,12 @@ const picture = (id, rows) => pictureOf(panel(id), lines(id, rows), [0, 10], { w
 
 test("charts are made from the schema that came with the run", () => {
   assert.deepEqual(metricsOf(panel("step"), schema).map(({ key }) => key), ["step_p50_ms", "step_p99_ms"]);
-  assert.deepEqual(metricsOf(panel("cpu"), schema).map(({ key, limit }) => [key, limit]), [["cpu_used", false], ["cpu_usable", true]]);
+  assert.deepEqual(
+    metricsOf(panel("cpu"), schema).map(({ key, limit }) => [key, limit]),
+    [
+      ["cpu_used", false], ["cpu_usable", true],
+    ],
+  );
   assert.deepEqual(metricsOf(panel("step"), null), []);
 });
 
@@ -33,9 +43,16 @@ test("a metric that this page has never heard of is drawn under its own title", 
 });
 
 test("numbers of the user's own join the schema as they come", () => {
-  const rows = { run: { t_s: [1], novel: [1] }, "user/0": { t_s: [1], accuracy: [0.5] }, "user/1": { t_s: [1], "eval/loss": [2] } };
+  const rows = {
+    run: { t_s: [1], novel: [1] }, "user/0": { t_s: [1], accuracy: [0.5] }, "user/1": { t_s: [1], "eval/loss": [2] },
+  };
   const more = grown(schema, rows);
-  assert.deepEqual(metricsOf(panel("loss"), more).map(({ key, origin }) => [key, origin]), [["accuracy", "user"], ["eval/loss", "user"]]);
+  assert.deepEqual(
+    metricsOf(panel("loss"), more).map(({ key, origin }) => [key, origin]),
+    [
+      ["accuracy", "user"], ["eval/loss", "user"],
+    ],
+  );
   assert.deepEqual(keysByOrigin(more).user, ["accuracy", "eval/loss"]);
   assert.equal(grown(more, rows), more);
   assert.equal(grown(schema, { run: rows.run }), schema);
@@ -59,7 +76,10 @@ test("streams are found by kind, in natural order, and bounded", () => {
 });
 
 test("a series that was never measured has no line", () => {
-  assert.deepEqual(lines("step", { run: { t_s: [1, 2], step_p50_ms: [3, 4], step_p99_ms: [null, null] } }).map(({ key }) => key), ["step_p50_ms"]);
+  assert.deepEqual(
+    lines("step", { run: { t_s: [1, 2], step_p50_ms: [3, 4], step_p99_ms: [null, null] } }).map(({ key }) => key),
+    ["step_p50_ms"],
+  );
 });
 
 test("of a stack only phases that took time are drawn", () => {
@@ -81,19 +101,25 @@ test("the axis starts at zero and covers the data", () => {
 
 test("one enormous value does not flatten the rest, and is told", () => {
   const t = Array.from({ length: 200 }, (_, i) => i / 20);
-  const { picture: { y }, clipped } = picture("step", { run: { t_s: t, step_p50_ms: t.map((_, i) => (i === 0 ? 5000 : 40)) } });
+  const {
+    picture: { y }, clipped,
+  } = picture("step", { run: { t_s: t, step_p50_ms: t.map((_, i) => (i === 0 ? 5000 : 40)) } });
   assert.ok(y.range[1] < 100);
   assert.equal(clipped, 5000);
 });
 
 test("limits far above do not stretch the axis", () => {
-  const rows = { "proc/0": { t_s: [1, 2], rss_mb: [800, 820] }, "host/a": { t_s: [1, 2], memory_limit_mb: [64_000, 64_000] } };
+  const rows = {
+    "proc/0": { t_s: [1, 2], rss_mb: [800, 820] }, "host/a": { t_s: [1, 2], memory_limit_mb: [64_000, 64_000] },
+  };
   assert.ok(picture("memory", rows).picture.y.range[1] < 2000);
 });
 
 test("a share never shows an axis beyond the whole", () => {
   const only = { metrics: [metric("data_share", "run", "data")] };
-  const drawn = linesOf(panel("data"), { schema: only, tracks: tracks({ run: { t_s: [1, 2], data_share: [0.99, 1] } }) }, [0, 10], "dark");
+  const drawn = linesOf(
+    panel("data"), { schema: only, tracks: tracks({ run: { t_s: [1, 2], data_share: [0.99, 1] } }) }, [0, 10], "dark",
+  );
   const { y } = pictureOf(panel("data"), drawn, [0, 10], { width: 300, ink: {}, draggable: false }).picture;
   assert.ok(y.range[1] <= 1.02);
   assert.ok(y.texts.includes("100\u2009%"));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { reduced } from "../../../static/charts/reduce.js";
+import { reduced } from "../../../static/charts/series.js";
 
 const line = (values) => ({ t: values.map((_, i) => i), min: values, max: values, mean: values });
 const many = line(Array.from({ length: 1000 }, (_, i) => Math.sin(i / 50)));

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Marks, overlaps, sharesOf } from "../../../static/charts/marks.js";
+import { Marks, overlaps, Selection, sharesOf } from "../../../static/charts/selection.js";
 import { TimeRange } from "../../../static/charts/range.js";
-import { Selection } from "../../../static/charts/selection.js";
 
 const one = { code: "stall", cause: "data", ranks: [0], severity: "critical", last_step: 3 };
 const other = { code: "stall", cause: "comm", ranks: [1], severity: "critical" };

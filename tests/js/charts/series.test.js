@@ -7,7 +7,9 @@ const rows = (from, to, key = "a") => {
   const t = Array.from({ length: to - from }, (_, i) => from + i);
   return { t_s: t, [key]: t.map((value) => value * 10) };
 };
-const base = (t, key = "a") => ({ t, series: { [key]: { min: t.map((v) => v - 1), max: t.map((v) => v + 1), mean: t } } });
+const base = (t, key = "a") => ({
+  t, series: { [key]: { min: t.map((v) => v - 1), max: t.map((v) => v + 1), mean: t } },
+});
 
 test("lowerBound finds the first element that is not smaller", () => {
   assert.deepEqual([0, 1, 2, 3, 4].map((value) => lowerBound([1, 3, 3], value)), [0, 0, 1, 1, 3]);
@@ -17,7 +19,9 @@ test("lowerBound finds the first element that is not smaller", () => {
 test("live rows come out as they went in", () => {
   const track = new Track();
   track.append(rows(0, 3));
-  assert.deepEqual(track.view(["a"], 0, 10), { t: [0, 1, 2], series: { a: { min: [0, 10, 20], max: [0, 10, 20], mean: [0, 10, 20] } } });
+  assert.deepEqual(track.view(["a"], 0, 10), {
+    t: [0, 1, 2], series: { a: { min: [0, 10, 20], max: [0, 10, 20], mean: [0, 10, 20] } },
+  });
 });
 
 test("rows that are known already are not taken twice", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
 
-import { StepTimes } from "../../../static/charts/steptimes.js";
+import { StepTimes } from "../../../static/charts/history.js";
 import { install } from "../browser.js";
 
 const tick = async (ms) => {
@@ -18,7 +18,11 @@ beforeEach(() => {
   globalThis.fetch = async (url) => {
     asked.push(`${url.pathname}${decodeURIComponent(url.search)}`);
     const steps = url.searchParams.get("at").split(",");
-    return new Response(JSON.stringify({ t_s: Object.fromEntries(steps.map((step) => [step, step === "404" ? null : Number(step) / 10])) }));
+    return new Response(
+      JSON.stringify({
+        t_s: Object.fromEntries(steps.map((step) => [step, step === "404" ? null : Number(step) / 10])),
+      }),
+    );
   };
 });
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { timeText, timeTicks, valueTicks } from "../../../static/charts/ticks.js";
+import { timeText } from "../../../static/app/format.js";
+import { timeTicks, valueTicks } from "../../../static/charts/picture.js";
 
 test("time marks are round and few at every zoom", () => {
   for (const span of [0.02, 0.7, 5, 42, 90, 600, 5000, 40_000, 400_000, 4e6, 4e8]) {
@@ -19,8 +20,10 @@ test("marks lie inside the range", () => {
 
 test("time reads as seconds, minutes, hours and days since the start", () => {
   assert.deepEqual(
-    [[0.25, 0.05], [42, 10], [90, 30], [120, 60], [3700, 300], [7200, 3600], [7261, 1], [180_000, 43_200], [172_800, 86_400]]
-      .map(([s, step]) => timeText(s, step)),
+    [
+      [0.25, 0.05], [42, 10], [90, 30], [120, 60], [3700, 300], [7200, 3600], [7261, 1], [180_000, 43_200],
+      [172_800, 86_400],
+    ].map(([s, step]) => timeText(s, step)),
     ["0.25 s", "42 s", "1:30", "2 min", "1:01 h", "2 h", "2:01:01", "2 d 2:00", "2 d"],
   );
 });

@@ -3,8 +3,7 @@ import { test } from "node:test";
 
 import { distance } from "../../../static/compare/baseline.js";
 import { linesOf, pictureOf } from "../../../static/compare/curves.js";
-import { signed } from "../../../static/compare/numbers.js";
-import { scale, times } from "../../../static/compare/speed.js";
+import { scale, signed, times } from "../../../static/compare/measured.js";
 import { parse, toCompare } from "../../../static/app/route.js";
 
 test("a comparison's address holds its runs and its axis, and leads back", () => {
@@ -46,7 +45,9 @@ test("a run without a value has no line, and each keeps its own colour in every 
 });
 
 test("one slow step does not flatten the rest, and times are marked as times", () => {
-  const many = [{ run: "a", x: Array.from({ length: 200 }, (_, i) => i), step_ms: [900, ...new Array(199).fill(10)], loss: [] }];
+  const many = [
+    { run: "a", x: Array.from({ length: 200 }, (_, i) => i), step_ms: [900, ...new Array(199).fill(10)], loss: [] },
+  ];
   const { x, y } = pictureOf(linesOf(many, "step_ms", "dark"), "time", false, 600, {});
   assert.ok(y.range[1] < 50);
   assert.equal(y.range[0], 0);
@@ -57,7 +58,9 @@ test("the distance to the baseline says when chance explains it, and nothing whe
   const speed = { speedup: 1.34, low: 1.2, high: 1.5, verdict: "faster" };
   assert.equal(distance({ name: "base" }, speed), "1.34× as fast as baseline base (1.20 to 1.50)");
   assert.match(distance({ name: "base" }, { ...speed, low: 0.9, verdict: "no difference" }), /chance/);
-  assert.match(distance({ name: "base" }, { ...speed, low: null, high: null, verdict: "unknown" }), /too little is known/);
+  assert.match(
+    distance({ name: "base" }, { ...speed, low: null, high: null, verdict: "unknown" }), /too little is known/,
+  );
   assert.equal(distance({ name: "base" }, { ...speed, speedup: null }), null);
   assert.match(distance({ name: "base" }, null), /is the baseline/);
 });

@@ -10,15 +10,22 @@ const finding = (code, severity, share = null, more = {}) => ({
 const codes = (findings) => ranked(findings).map(({ code }) => code);
 
 test("severity comes first", () => {
-  assert.deepEqual(codes([finding("i", "info", 0.9), finding("w", "warning", 0.1), finding("c", "critical")]), ["c", "w", "i"]);
+  assert.deepEqual(codes([finding("i", "info", 0.9), finding("w", "warning", 0.1), finding("c", "critical")]), [
+    "c", "w", "i",
+  ]);
 });
 
 test("within a severity the larger saving comes first, unknown savings last", () => {
-  assert.deepEqual(codes([finding("none", "warning"), finding("small", "warning", 0.1), finding("big", "warning", 0.4)]), ["big", "small", "none"]);
+  assert.deepEqual(
+    codes([finding("none", "warning"), finding("small", "warning", 0.1), finding("big", "warning", 0.4)]),
+    ["big", "small", "none"],
+  );
 });
 
 test("what is over comes after everything that is not", () => {
-  assert.deepEqual(codes([finding("over", "critical", 0.9, { cleared_at_s: 5 }), finding("now", "info")]), ["now", "over"]);
+  assert.deepEqual(codes([finding("over", "critical", 0.9, { cleared_at_s: 5 }), finding("now", "info")]), [
+    "now", "over",
+  ]);
 });
 
 test("equal findings keep a fixed order, so that the list does not jump", () => {

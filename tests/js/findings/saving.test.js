@@ -4,8 +4,14 @@ import { test } from "node:test";
 import { confidenceOf } from "../../../static/findings/confidence.js";
 import { promising, remainingS, savingText } from "../../../static/findings/saving.js";
 
-const starved = { code: "data_starvation", severity: "warning", cause: "", gain: { share_of_step: 0.25, speedup: 1.33 }, cleared_at_s: null };
-const run = { status: "running", steps: 1000, plan_steps: 4000, now_s: 3600, findings: [starved], verdict: { key: "finding_gain" } };
+const starved = {
+  code: "data_starvation", severity: "warning", cause: "", gain: { share_of_step: 0.25, speedup: 1.33 },
+  cleared_at_s: null,
+};
+const run = {
+  status: "running", steps: 1000, plan_steps: 4000, now_s: 3600, findings: [starved],
+  verdict: { key: "finding_gain" },
+};
 
 test("time left is what the run's own rate makes of the steps that are left", () => {
   assert.equal(remainingS(run), 10_800);
@@ -13,7 +19,9 @@ test("time left is what the run's own rate makes of the steps that are left", ()
 });
 
 test("without a known number of steps there is no time left, and none is guessed", () => {
-  for (const lacking of [{ plan_steps: null }, { plan_steps: undefined }, { steps: 3 }, { status: "finished" }, { now_s: null }]) {
+  for (const lacking of [
+    { plan_steps: null }, { plan_steps: undefined }, { steps: 3 }, { status: "finished" }, { now_s: null },
+  ]) {
     assert.equal(remainingS({ ...run, ...lacking }), null);
   }
 });
@@ -23,8 +31,12 @@ test("the verdict's saving is the gain's share of what is left", () => {
 });
 
 test("where nobody knows what is left, it is what was lost so far", () => {
-  assert.equal(savingText({ ...run, plan_steps: null }), "It has cost 15\u202fmin 00\u202fs of 1\u202fh 00\u202fmin so far.");
-  assert.equal(savingText({ ...run, status: "finished" }), "It has cost 15\u202fmin 00\u202fs of 1\u202fh 00\u202fmin so far.");
+  assert.equal(
+    savingText({ ...run, plan_steps: null }), "It has cost 15\u202fmin 00\u202fs of 1\u202fh 00\u202fmin so far.",
+  );
+  assert.equal(
+    savingText({ ...run, status: "finished" }), "It has cost 15\u202fmin 00\u202fs of 1\u202fh 00\u202fmin so far.",
+  );
 });
 
 test("no saving without a promise, and none of a moment", () => {

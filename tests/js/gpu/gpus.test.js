@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { isPowerCapped, isThrottled, throttleReasons } from "../../../static/gpu/bits.js";
-import { ranksOn, whatIs } from "../../../static/gpu/facts.js";
+import { isPowerCapped, isThrottled, ranksOn, throttleReasons, whatIs } from "../../../static/gpu/facts.js";
 import { CUDA_KEYS, drawings, GPU_KEYS, readings, rowAt, summed } from "../../../static/gpu/readings.js";
 import { eccNotes } from "../../../static/gpu/row.js";
 import { pieces, stretches } from "../../../static/gpu/spark.js";
@@ -11,9 +10,15 @@ import { keysByOrigin, streamsOf } from "../../../static/charts/panels.js";
 const THIN = "\u202f";
 const words = (bits) => throttleReasons(bits).map((reason) => reason.words);
 const same = (values) => ({ min: values, max: values, mean: values });
-const view = (t, columns) => ({ t, series: Object.fromEntries(Object.entries(columns).map(([key, values]) => [key, same(values)])) });
+const view = (t, columns) => ({
+  t, series: Object.fromEntries(Object.entries(columns).map(([key, values]) => [key, same(values)])),
+});
 const nothing = Object.fromEntries([...GPU_KEYS, ...CUDA_KEYS].map((key) => [key, null]));
-const colours = Object.fromEntries(["line", "soft", "tensor", "allocated", "split", "cached", "others", "edge", "limit", "capped", "bad"].map((name) => [name, name]));
+const colours = Object.fromEntries(
+  ["line", "soft", "tensor", "allocated", "split", "cached", "others", "edge", "limit", "capped", "bad"].map((name) => [
+    name, name,
+  ]),
+);
 
 test("reasons that take speed are told from a power limit, which is no fault", () => {
   for (const bits of [0x8, 0x20, 0x40, 0x80, 0x4 | 0x40]) assert.equal(isThrottled(bits), true, String(bits));
@@ -49,7 +54,10 @@ test("utilisation says what the Tensor Cores do inside it", () => {
 });
 
 test("memory is split into what torch holds, all in the unit of the device", () => {
-  const row = { ...nothing, gpu_memory_used_mb: 61_200, gpu_memory_total_mb: 81_559, cuda_allocated_mb: 40_300, cuda_reserved_mb: 58_100, cuda_split_mb: 900 };
+  const row = {
+    ...nothing, gpu_memory_used_mb: 61_200, gpu_memory_total_mb: 81_559, cuda_allocated_mb: 40_300,
+    cuda_reserved_mb: 58_100, cuda_split_mb: 900,
+  };
   const { memory } = readings(row);
   assert.equal(memory.text, "61.2");
   assert.equal(memory.unit, `of 81.6${THIN}GB`);
@@ -63,7 +71,10 @@ test("a small device's memory is told in megabytes", () => {
 });
 
 test("power stands against its limit, clocks against their highest, and throttling is bad", () => {
-  const row = { ...nothing, gpu_power_w: 312.4, gpu_power_limit_w: 400, gpu_sm_clock_mhz: 1_110, gpu_sm_clock_max_mhz: 1_980, gpu_throttle_bits: 0x40 };
+  const row = {
+    ...nothing, gpu_power_w: 312.4, gpu_power_limit_w: 400, gpu_sm_clock_mhz: 1_110, gpu_sm_clock_max_mhz: 1_980,
+    gpu_throttle_bits: 0x40,
+  };
   const { power, clock } = readings(row);
   assert.equal(`${power.text} ${power.unit}`, `312 of 400${THIN}W`);
   assert.equal(clock.note, "too hot (hardware)");
@@ -102,8 +113,12 @@ test("under the crosshair stands what was there, and nothing where no row is nea
 });
 
 test("peaks of memory and temperature count, means of the rest", () => {
-  const series = { gpu_temperature_c: { min: [1], mean: [2], max: [3] }, gpu_power_w: { min: [1], mean: [2], max: [3] } };
-  assert.deepEqual(rowAt({ t: [0], series }, ["gpu_temperature_c", "gpu_power_w"], null), { gpu_temperature_c: 3, gpu_power_w: 2 });
+  const series = {
+    gpu_temperature_c: { min: [1], mean: [2], max: [3] }, gpu_power_w: { min: [1], mean: [2], max: [3] },
+  };
+  assert.deepEqual(rowAt({ t: [0], series }, ["gpu_temperature_c", "gpu_power_w"], null), {
+    gpu_temperature_c: 3, gpu_power_w: 2,
+  });
 });
 
 test("memory is painted as nested areas: in use, reserved, up to the split blocks, allocated", () => {
@@ -123,8 +138,15 @@ test("where torch tells nothing only what the driver tells is painted", () => {
 });
 
 test("throttling and the power limit are marked each in its own colour", () => {
-  const { clock } = drawings(view([0, 1, 2], { gpu_throttle_bits: [0, 0x4, 0x44], gpu_sm_clock_mhz: [1, 1, 1] }), null, [0, 3], 100, colours);
-  assert.deepEqual(clock.marks.map(({ colour, on }) => [colour, on]), [["capped", [false, true, false]], ["bad", [false, false, true]]]);
+  const { clock } = drawings(
+    view([0, 1, 2], { gpu_throttle_bits: [0, 0x4, 0x44], gpu_sm_clock_mhz: [1, 1, 1] }), null, [0, 3], 100, colours,
+  );
+  assert.deepEqual(
+    clock.marks.map(({ colour, on }) => [colour, on]),
+    [
+      ["capped", [false, true, false]], ["bad", [false, false, true]],
+    ],
+  );
 });
 
 test("thousands of rows become at most about a point a pixel", () => {
@@ -152,8 +174,20 @@ test("a line breaks where nothing was measured", () => {
 });
 
 const known = {
-  facts: { "rank/0": { cuda: { device: 0, uuid: "GPU-b" } }, "rank/1": { cuda: { device: 1, uuid: null } }, "rank/2": { cuda: { device: 0, uuid: "GPU-a" } }, "host/h1": {} },
-  meta: { host_facts: { h1: { gpus: [{ index: 0, uuid: "GPU-a", name: "A100" }, { index: 1, uuid: "GPU-b", name: "A100" }] } }, processes: { 2: { host: "h2" } } },
+  facts: {
+    "rank/0": { cuda: { device: 0, uuid: "GPU-b" } }, "rank/1": { cuda: { device: 1, uuid: null } },
+    "rank/2": { cuda: { device: 0, uuid: "GPU-a" } }, "host/h1": {},
+  },
+  meta: {
+    host_facts: {
+      h1: {
+        gpus: [
+          { index: 0, uuid: "GPU-a", name: "A100" }, { index: 1, uuid: "GPU-b", name: "A100" },
+        ],
+      },
+    },
+    processes: { 2: { host: "h2" } },
+  },
 };
 
 test("a rank's memory lies on the device whose UUID it names, whatever its index there", () => {
@@ -163,7 +197,9 @@ test("a rank's memory lies on the device whose UUID it names, whatever its index
 });
 
 test("a part of a board is a device of its own", () => {
-  const gpus = [{ gpu: "0.1", index: 0, uuid: "MIG-AA", name: "Part" }, { gpu: "0.2", index: 0, uuid: "MIG-bb", name: "Other" }];
+  const gpus = [
+    { gpu: "0.1", index: 0, uuid: "MIG-AA", name: "Part" }, { gpu: "0.2", index: 0, uuid: "MIG-bb", name: "Other" },
+  ];
   const parts = { facts: { "rank/0": { cuda: { uuid: "GPU-aa", device: 0 } } }, meta: { host_facts: { h: { gpus } } } };
   assert.equal(whatIs("gpu/h/0.2", parts, false, []).model, "Other");
   assert.deepEqual(ranksOn("gpu/h/0.1", parts, ["cuda/0"]), ["cuda/0"]);
@@ -177,21 +213,38 @@ test("a device is named by index, by its host too where there are several", () =
 });
 
 test("findings that stand about a device are noted beside it, others' and those that are over are not", () => {
-  const finding = (fields) => ({ code: "gpu_error", severity: "critical", title: "GPU error", cause: "Xid 79", cleared_at_s: null, evidence: { gpu: "h1/0" }, ...fields });
+  const finding = (fields) => ({
+    code: "gpu_error", severity: "critical", title: "GPU error", cause: "Xid 79", cleared_at_s: null,
+    evidence: { gpu: "h1/0" }, ...fields,
+  });
   const notes = (...findings) => whatIs("gpu/h1/0", known, false, findings).notes;
   assert.deepEqual(notes(finding({})), [{ tone: "critical", text: "GPU error: Xid 79" }]);
   assert.deepEqual(notes(finding({ evidence: { gpu: 0 } })).length, 1);
-  assert.deepEqual(notes(finding({ evidence: { gpu: "h1/1" } }), finding({ cleared_at_s: 3 }), finding({ code: "stall" }), finding({ evidence: {} })), []);
+  assert.deepEqual(
+    notes(
+      finding({ evidence: { gpu: "h1/1" } }), finding({ cleared_at_s: 3 }), finding({ code: "stall" }),
+      finding({ evidence: {} }),
+    ),
+    [],
+  );
 });
 
 test("memory errors are noted, corrected ones quietly, none where none were counted", () => {
-  assert.deepEqual(eccNotes({ gpu_ecc_uncorrected: 2, gpu_ecc_corrected: 5 }).map(({ tone }) => tone), ["critical", "info"]);
+  assert.deepEqual(
+    eccNotes({ gpu_ecc_uncorrected: 2, gpu_ecc_corrected: 5 }).map(({ tone }) => tone), ["critical", "info"],
+  );
   assert.deepEqual(eccNotes({ gpu_ecc_uncorrected: 0, gpu_ecc_corrected: null }), []);
   assert.deepEqual(eccNotes({}), []);
 });
 
 test("the hub is asked for what the rows show, as far as the run's schema has it", () => {
-  const schema = { metrics: [{ key: "gpu_throttle_bits", origin: "gpu", panel: "" }, { key: "cuda_split_mb", origin: "cuda", panel: "" }, { key: "gpu_energy_j", origin: "gpu", panel: "" }] };
+  const schema = {
+    metrics: [
+      { key: "gpu_throttle_bits", origin: "gpu", panel: "" },
+      { key: "cuda_split_mb", origin: "cuda", panel: "" },
+      { key: "gpu_energy_j", origin: "gpu", panel: "" },
+    ],
+  };
   assert.deepEqual(keysByOrigin(schema), { gpu: ["gpu_throttle_bits"], cuda: ["cuda_split_mb"] });
 });
 

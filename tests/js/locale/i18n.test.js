@@ -7,21 +7,26 @@ import { MESSAGES } from "../../../static/locale/zh.js";
 import { REPORT } from "../../../static/locale/zh-report.js";
 
 const STATIC = new URL("../../../static/", import.meta.url);
-// What the hub says, and its report: tests/diagnosis/test_translations.py and tests/exports/test_language.py hold these.
+// What the hub says, and its report: test_translations.py and test_language.py hold these.
 const HUB = ["locale/zh-findings.js", "locale/zh-gpu.js", "locale/zh-report.js"];
-const keysIn = (name) => [...readFileSync(new URL(name, STATIC), "utf8").matchAll(/^ {2}("(?:[^"\\]|\\.)*"):/gm)].map((match) => JSON.parse(match[1]));
+const keysIn = (name) =>
+  [...readFileSync(new URL(name, STATIC), "utf8").matchAll(/^ {2}("(?:[^"\\]|\\.)*"):/gm)].map((match) =>
+    JSON.parse(match[1]),
+  );
 const files = readdirSync(STATIC, { recursive: true }).filter((name) => name.endsWith(".js"));
 const sources = files.filter((name) => !name.startsWith("locale/zh"));
 const catalogues = files.filter((name) => name.startsWith("locale/zh-"));
-const fields = (text) => [...new Set([...text.matchAll(/\{(\w+)(?:![rs])?(?::[^{}]*)?\}/g)].map((match) => match[1]))].sort();
+const fields = (text) =>
+  [...new Set([...text.matchAll(/\{(\w+)(?:![rs])?(?::[^{}]*)?\}/g)].map((match) => match[1]))].sort();
 
 /** Every text in the sources that is handed to t() or N(), and calls of t() that are handed none. */
 function used() {
   const texts = new Set();
   for (const name of sources) {
     const source = readFileSync(new URL(name, STATIC), "utf8").replace(/\/\*[\s\S]*?\*\//g, "");
-    for (const [, text] of source.matchAll(/(?<![\w$.])[tN]\("((?:[^"\\]|\\.)*)"/g)) texts.add(JSON.parse(`"${text}"`));
-    const strange = source.match(/(?<![\w$.])[tN]\([`'].*/);
+    const found = source.matchAll(/(?<![\w$.])[tN]\(\s*"((?:[^"\\]|\\.)*)"/g);
+    for (const [, text] of found) texts.add(JSON.parse(`"${text}"`));
+    const strange = source.match(/(?<![\w$.])[tN]\(\s*[`'].*/);
     assert.equal(strange, null, `${name}: a text to translate stands in double quotes: ${strange?.[0]}`);
   }
   return texts;
@@ -82,7 +87,8 @@ test("every Chinese text of the page is used", () => {
 });
 
 test("a translation has exactly the parameters of its original", () => {
-  for (const [text, chinese] of Object.entries({ ...MESSAGES, ...REPORT })) assert.deepEqual(fields(chinese), fields(text), text);
+  for (const [text, chinese] of Object.entries({ ...MESSAGES, ...REPORT }))
+    assert.deepEqual(fields(chinese), fields(text), text);
 });
 
 test("no English text stands in a catalogue twice", () => {

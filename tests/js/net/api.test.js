@@ -12,7 +12,9 @@ function hubAnswers(status, body) {
   globalThis.fetch = async () => new Response(JSON.stringify(body), { status });
 }
 
-const REFUSAL = { error: "digits is not over; end it first", i18n: ["{run} is not over; end it first", { run: "digits" }] };
+const REFUSAL = {
+  error: "digits is not over; end it first", i18n: ["{run} is not over; end it first", { run: "digits" }],
+};
 
 test("a refusal is said in the page's language, by its template", async () => {
   useMessages("zh-CN", { "{run} is not over; end it first": "{run} 尚未结束" });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { waitMs } from "../../../static/net/backoff.js";
+import { waitMs } from "../../../static/net/socket.js";
 
 const middle = () => 0.5;
 

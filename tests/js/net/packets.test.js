@@ -14,8 +14,12 @@ test("what is sent is what Socket.IO v5 prescribes", () => {
 });
 
 test("an event comes with its arguments and the number of the acknowledgement it wants", () => {
-  assert.deepEqual(parse('42/live,31["update",{"seq":4}]', LIVE), { type: "event", name: "update", args: [{ seq: 4 }], id: 31 });
-  assert.deepEqual(parse('42/live,["update",{"seq":4}]', LIVE), { type: "event", name: "update", args: [{ seq: 4 }], id: null });
+  assert.deepEqual(parse('42/live,31["update",{"seq":4}]', LIVE), {
+    type: "event", name: "update", args: [{ seq: 4 }], id: 31,
+  });
+  assert.deepEqual(parse('42/live,["update",{"seq":4}]', LIVE), {
+    type: "event", name: "update", args: [{ seq: 4 }], id: null,
+  });
 });
 
 test("the handshake, pings, acknowledgements and refusals are told apart", () => {
@@ -38,10 +42,34 @@ test("packets of other namespaces are not ours", () => {
 
 test("hostile and broken messages are unknown, and never an exception", () => {
   const hostile = [
-    "", "0", "0null", '0{"pingInterval":"soon"}', "4", "49/live,", "42/live,", "42/live,[", "42/live,{}", "42/live,[3]",
-    "42/live,[]", "43/live,[]", "43/live,9{}", "42/live,99999999999999999999[\"x\"]", "7", "b4AAAA", "\u0000", "42/live", "45/live,1-[]",
-    `42/${"x".repeat(5000)},["update"]`, "42/live,[\"a\"", '42/live,"text"', "44",
-    null, undefined, 5, {}, new ArrayBuffer(4),
+    "",
+    "0",
+    "0null",
+    '0{"pingInterval":"soon"}',
+    "4",
+    "49/live,",
+    "42/live,",
+    "42/live,[",
+    "42/live,{}",
+    "42/live,[3]",
+    "42/live,[]",
+    "43/live,[]",
+    "43/live,9{}",
+    '42/live,99999999999999999999["x"]',
+    "7",
+    "b4AAAA",
+    "\u0000",
+    "42/live",
+    "45/live,1-[]",
+    `42/${"x".repeat(5000)},["update"]`,
+    '42/live,["a"',
+    '42/live,"text"',
+    "44",
+    null,
+    undefined,
+    5,
+    {},
+    new ArrayBuffer(4),
   ];
   for (const message of hostile) assert.equal(parse(message, LIVE).type, "unknown", String(message).slice(0, 40));
 });

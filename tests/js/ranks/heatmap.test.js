@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { columnAt, FRAME, geometry, ordered, pixels, rowHeight, scaleOf, waitColour } from "../../../static/ranks/heatmapcells.js";
+import {
+  columnAt, FRAME, geometry, ordered, pixels, rowHeight, scaleOf, waitColour,
+} from "../../../static/ranks/heatmapcells.js";
 import { runs } from "../../../static/ranks/heatmappaint.js";
 import { Hand } from "../../../static/ranks/heatmaphand.js";
-import { phasesIn } from "../../../static/ranks/legend.js";
+import { phasesIn } from "../../../static/ranks/look.js";
 import { MARGIN } from "../../../static/charts/chart.js";
 
 const PHASES = ["data", "forward", "comm"];
@@ -68,7 +70,17 @@ test("a wait beyond the scale has its last colour", () => {
 });
 
 test("cells are painted in the ribbon's colours, and what was not measured stays clear", () => {
-  const bytes = pixels({ matrix: [[0, null], [2, 1]], rows: [1, 0], columns: 2, mode: "phase", phases: PHASES, scale: 0, theme: "light" });
+  const bytes = pixels({
+    matrix: [
+      [0, null], [2, 1],
+    ],
+    rows: [1, 0],
+    columns: 2,
+    mode: "phase",
+    phases: PHASES,
+    scale: 0,
+    theme: "light",
+  });
   assert.deepEqual([...bytes.slice(0, 3)], [204, 121, 167]);
   assert.deepEqual([...bytes.slice(4, 7)], [86, 180, 233]);
   assert.deepEqual([...bytes.slice(8, 11)], [230, 159, 0]);
@@ -76,12 +88,16 @@ test("cells are painted in the ribbon's colours, and what was not measured stays
 });
 
 test("a phase that this page does not know, and a row that did not come, stay clear", () => {
-  const bytes = pixels({ matrix: [[9]], rows: [0, 1], columns: 1, mode: "phase", phases: PHASES, scale: 0, theme: "dark" });
+  const bytes = pixels({
+    matrix: [[9]], rows: [0, 1], columns: 1, mode: "phase", phases: PHASES, scale: 0, theme: "dark",
+  });
   assert.deepEqual([...bytes], [0, 0, 0, 0, 0, 0, 0, 0]);
 });
 
 test("waits are painted on their scale, also where nobody waited", () => {
-  const paint = (scale) => [...pixels({ matrix: [[0, 5, 10]], rows: [0], columns: 3, mode: "wait", phases: PHASES, scale, theme: "light" })];
+  const paint = (scale) => [
+    ...pixels({ matrix: [[0, 5, 10]], rows: [0], columns: 3, mode: "wait", phases: PHASES, scale, theme: "light" }),
+  ];
   assert.deepEqual(paint(10).slice(8, 11), waitColour(1, "light"));
   assert.deepEqual(paint(10).slice(0, 3), waitColour(0, "light"));
   assert.deepEqual(paint(0).slice(8, 11), waitColour(0, "light"));
@@ -111,10 +127,14 @@ function hand({ rows = 3, t = [5, 15, 25] } = {}) {
   const [field, said] = [new Field(), []];
   const place = geometry({ rows, width: 362, from: 0, to: 30 });
   const tell = (name) => (...args) => said.push([name, ...args]);
-  const on = { place: () => place, columns: () => t, bounds: () => [0, 30], pointed: tell("pointed"), chosen: tell("chosen"), dragged: tell("dragged"), reset: tell("reset"), moved: tell("moved") };
+  const on = {
+    place: () => place, columns: () => t, bounds: () => [0, 30], pointed: tell("pointed"), chosen: tell("chosen"),
+    dragged: tell("dragged"), reset: tell("reset"), moved: tell("moved"),
+  };
   const held = new Hand(field, on);
   held.connect();
-  const fire = (name, fields) => field.dispatchEvent(Object.assign(new Event(name, { cancelable: true, bubbles: true }), fields));
+  const fire = (name, fields) =>
+    field.dispatchEvent(Object.assign(new Event(name, { cancelable: true, bubbles: true }), fields));
   const at = (row, time) => ({ clientX: place.x(time), clientY: place.y(row) + 2, button: 0, pointerType: "mouse" });
   return { held, said, fire, at, last: (name) => said.filter(([what]) => what === name).at(-1)?.slice(1) };
 }

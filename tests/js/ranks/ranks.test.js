@@ -4,18 +4,21 @@ import { beforeEach, test } from "node:test";
 import { install } from "../browser.js";
 import { useMessages } from "../../../static/locale/i18n.js";
 import { note } from "../../../static/ranks/view.js";
-import { columnsOf } from "../../../static/ranks/band.js";
+import { about, columnsOf } from "../../../static/ranks/charts.js";
 import { RanksFeed, seriesOf } from "../../../static/ranks/feed.js";
-import { about } from "../../../static/ranks/one.js";
 import { cellText, endText, ODD, oddOnes, oddText, ownMs, rankList, stateWord } from "../../../static/ranks/words.js";
 import { MESSAGES } from "../../../static/locale/zh.js";
 
 const THIN = "\u202f";
-const rank = (fields) => ({ rank: 3, host: "node1", steps: 1200, phase: "forward", phase_since_s: 60, ended: null, step_ms: 49, comm_ms: 3.2, comm_share: 0.07, last_share: null, worst: null, ...fields });
+const rank = (fields) => ({
+  rank: 3, host: "node1", steps: 1200, phase: "forward", phase_since_s: 60, ended: null, step_ms: 49, comm_ms: 3.2,
+  comm_share: 0.07, last_share: null, worst: null, ...fields,
+});
 
 test("every reason of the hub's has an icon, a word and a meaning: colour is never the only sign", () => {
   assert.deepEqual(Object.keys(ODD), ["died", "stopped", "behind", "late", "slow"]);
-  for (const odd of Object.values(ODD)) for (const part of ["icon", "tone", "word", "means"]) assert.ok(odd[part], part);
+  for (const odd of Object.values(ODD))
+    for (const part of ["icon", "tone", "word", "means"]) assert.ok(odd[part], part);
 });
 
 test("a rank that died says how", () => {
@@ -58,7 +61,10 @@ test("a rank in order is called running or ended, and so is one with a reason fr
 });
 
 test("only ranks with a reason stand out, in the hub's order", () => {
-  const all = [rank({ rank: 7, worst: "died" }), rank({ rank: 1, worst: "late" }), rank({ rank: 2 }), rank({ rank: 4, worst: "asleep" })];
+  const all = [
+    rank({ rank: 7, worst: "died" }), rank({ rank: 1, worst: "late" }), rank({ rank: 2 }),
+    rank({ rank: 4, worst: "asleep" }),
+  ];
   assert.deepEqual(oddOnes(all).map((one) => one.rank), [7, 1]);
 });
 
@@ -68,13 +74,17 @@ test("own work is what a step takes without waiting, and unknown where the step 
 });
 
 test("a cell tells what was measured and leaves out the rest", () => {
-  assert.deepEqual(cellText({ phase: "comm", stepMs: 40, commMs: 30 }), [["mostly", "comm"], ["step", `40${THIN}ms`], ["of it waiting", `30${THIN}ms`]]);
+  assert.deepEqual(cellText({ phase: "comm", stepMs: 40, commMs: 30 }), [
+    ["mostly", "comm"], ["step", `40${THIN}ms`], ["of it waiting", `30${THIN}ms`],
+  ]);
   assert.deepEqual(cellText({ phase: null, stepMs: null, commMs: 2 }), [["of it waiting", `2${THIN}ms`]]);
   assert.deepEqual(cellText({ phase: null, stepMs: null, commMs: null }), []);
 });
 
 test("what is known of one rank stands in one line", () => {
-  assert.equal(about(rank({}), 70), `1${THIN}200 steps · 49${THIN}ms a step, of it waiting 3.20${THIN}ms · now in forward`);
+  assert.equal(
+    about(rank({}), 70), `1${THIN}200 steps · 49${THIN}ms a step, of it waiting 3.20${THIN}ms · now in forward`,
+  );
   assert.equal(about(rank({ comm_ms: null, phase: null }), 70), `1${THIN}200 steps · 49${THIN}ms a step`);
   assert.match(about(rank({ worst: "stopped" }), 70), /^stopped · in forward for/);
   assert.match(about(rank({ reduced: true }), 70), /averages over about a second$/);
@@ -109,7 +119,9 @@ test("the band's middle line carries the span from fastest to slowest", () => {
   assert.deepEqual(series.ranks_max.mean, [19]);
 });
 
-const question = { bounds: [0, 60], held: "all", all: false, mode: "phase", selected: null, live: true, phases: ["data", "comm"] };
+const question = {
+  bounds: [0, 60], held: "all", all: false, mode: "phase", selected: null, live: true, phases: ["data", "comm"],
+};
 const settle = () => new Promise((resolve) => { setTimeout(resolve, 150); });
 let [asked, answers, now] = [[], null, 0];
 
@@ -119,7 +131,10 @@ beforeEach(() => {
   globalThis.fetch = async (url) => {
     asked.push(url);
     const body = answers(url.pathname);
-    return { ok: body !== null, status: body === null ? 503 : 200, statusText: "no", headers: new Headers(), json: async () => body };
+    return {
+      ok: body !== null, status: body === null ? 503 : 200, statusText: "no", headers: new Headers(),
+      json: async () => body,
+    };
   };
 });
 
@@ -157,7 +172,12 @@ test("one rank's cells become columns, and none where the hub has none", () => {
 test("a few ranks come with all their cells, a thousand only with those that are drawn", async () => {
   await feed([{}], [{ all: true }], [{ all: true, mode: "wait" }]);
   const queries = asked.filter((url) => url.pathname.endsWith("/ranks")).map((url) => url.searchParams);
-  assert.deepEqual(queries.map((query) => [query.get("limit"), query.get("cells")]), [["16", "phase,step_ms,comm_ms"], ["1024", "phase"], ["1024", "comm_ms"]]);
+  assert.deepEqual(
+    queries.map((query) => [query.get("limit"), query.get("cells")]),
+    [
+      ["16", "phase,step_ms,comm_ms"], ["1024", "phase"], ["1024", "comm_ms"],
+    ],
+  );
 });
 
 test("the same question is asked again only after a while, sooner when a rank ended", async () => {

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { chosen, comparable, inOrder } from "../../../static/runs/search.js";
-import { path } from "../../../static/runs/spark.js";
+import { chosen, comparable, inOrder } from "../../../static/runs/bar.js";
+import { path } from "../../../static/charts/sparkline.js";
 
 const RUNS = [
-  { run: "a-1", name: "digits", status: "finished", started_unix_s: 1, tags: ["ablation"], note: "first try", verdict: { text: "Nothing slowed it." } },
+  {
+    run: "a-1", name: "digits", status: "finished", started_unix_s: 1, tags: ["ablation"], note: "first try",
+    verdict: { text: "Nothing slowed it." },
+  },
   { run: "b-2", name: "digits", status: "running", started_unix_s: 2, finding: "data_starvation", project: "train" },
   { run: "c-3", name: "resnet", status: "killed", started_unix_s: 3, archived: true },
   { run: "d-4", name: null, status: "finished" },

@@ -1,13 +1,45 @@
-/** One rank by itself: where its steps' time goes, step by step, beside what is known of it. */
+/** Charts of ranks: step time of all, and the phases of one. */
 
-import { Card } from "../charts/card.js";
 import { h, setText } from "../app/dom.js";
 import { count, withUnit } from "../app/format.js";
+import { Card } from "../charts/card.js";
+import { Track } from "../charts/series.js";
 import { N, t, word } from "../locale/i18n.js";
 import { oddText, stateWord } from "./words.js";
-import { Track } from "../charts/series.js";
 
-const PANEL = { id: "rank", title: N("Where this rank's time goes"), kind: "stack", unit: "ms" };
+const BAND = { id: "ranks_step", title: N("Step time across ranks"), kind: "lines", unit: "ms" };
+const LINES = [["ranks_median", N("middle")], ["ranks_max", N("slowest")], ["ranks_min", N("fastest")]];
+const SCHEMA = {
+  metrics: LINES.map(([key, title]) => ({ key, unit: "ms", title, origin: "run", buckets: "mean", panel: BAND.id })),
+};
+
+export class RanksBand {
+  card;
+  #track = new Track();
+  #filled = false;
+
+  /** `source` and `on` as a Card's. */
+  constructor(source, on) {
+    const own = {
+      ...source, tracks: new Map([["run", this.#track]]), schema: () => SCHEMA, filled: () => this.#filled,
+    };
+    this.card = new Card(BAND, own, { ...on, chosen: () => {} });
+  }
+
+  /** The hub's answer `{t, min, median, max, from, to}`. */
+  show(band) {
+    this.#filled = true;
+    this.#track.setBase(columnsOf(band), band.from, band.to);
+  }
+}
+
+/** The band as columns of a Track: the middle line carries the span. Pure. */
+export function columnsOf({ t, min, median, max }) {
+  const line = (values) => ({ min: values, max: values, mean: values });
+  return { t, series: { ranks_median: { min, max, mean: median }, ranks_max: line(max), ranks_min: line(min) } };
+}
+
+const PHASES = { id: "rank", title: N("Where this rank's time goes"), kind: "stack", unit: "ms" };
 
 export class RanksOne {
   element = h("div", { class: "ranks-one", hidden: true });
@@ -24,8 +56,10 @@ export class RanksOne {
   /** `source`: as a Card's; `on`: `{zoom, reset, close}`. */
   constructor(source, on) {
     this.#onClose = on.close;
-    const own = { ...source, tracks: new Map([["run", this.#track]]), schema: () => this.#schema(), filled: () => this.#filled };
-    this.card = new Card(PANEL, own, { zoom: on.zoom, reset: on.reset, chosen: () => {} });
+    const own = {
+      ...source, tracks: new Map([["run", this.#track]]), schema: () => this.#schema(), filled: () => this.#filled,
+    };
+    this.card = new Card(PHASES, own, { zoom: on.zoom, reset: on.reset, chosen: () => {} });
     this.card.element.hidden = true;
     this.element.append(h("p", { class: "ranks-one-head" }, this.#who, this.#about, this.#close), this.card.element);
   }
@@ -50,13 +84,22 @@ export class RanksOne {
     if (selected === null) return;
     this.#phases = data.phases;
     const rank = data.ranks.find((one) => one.rank === selected) ?? { rank: selected };
-    setText(this.#who, rank.host ? t("Rank {rank} on {host}", { rank: rank.rank, host: rank.host }) : t("Rank {rank}", { rank: rank.rank }));
+    setText(
+      this.#who,
+      rank.host
+        ? t("Rank {rank} on {host}", { rank: rank.rank, host: rank.host })
+        : t("Rank {rank}", { rank: rank.rank }),
+    );
     setText(this.#about, about(rank, data.now_s));
     if (this.#filled) this.#track.setBase(series, from, to);
   }
 
   #schema() {
-    return { metrics: this.#phases.map((phase) => ({ key: `${phase}_ms`, unit: "ms", title: phase, origin: "run", buckets: "mean", panel: PANEL.id })) };
+    return {
+      metrics: this.#phases.map((phase) => ({
+        key: `${phase}_ms`, unit: "ms", title: phase, origin: "run", buckets: "mean", panel: PHASES.id,
+      })),
+    };
   }
 }
 
@@ -69,8 +112,14 @@ export function about(rank, nowS) {
     rank.worst ? stateWord(rank) : null,
     detail === "" ? null : detail,
     steps === null ? null : t("{steps} steps", { steps }),
-    step === null ? null : wait === null ? t("{step} a step", { step }) : t("{step} a step, of it waiting {wait}", { step, wait }),
+    step === null
+      ? null
+      : wait === null
+        ? t("{step} a step", { step })
+        : t("{step} a step, of it waiting {wait}", { step, wait }),
     rank.phase && rank.worst !== "stopped" ? t("now in {phase}", { phase: word(rank.phase) }) : null,
     rank.reduced ? t("told as averages over about a second") : null,
-  ].filter((text) => text !== null).join(" · ");
+  ]
+    .filter((text) => text !== null)
+    .join(" · ");
 }

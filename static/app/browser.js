@@ -1,8 +1,7 @@
-/** The browser's own notifications, where the user wants them: a stall or a death, once each, while this tab is hidden. */
+/** What is asked of the browser: notifications and the clipboard. */
 
-import { h } from "./dom.js";
 import { hubText, t } from "../locale/i18n.js";
-import { icon } from "./icons.js";
+import { h, icon } from "./dom.js";
 
 const KEY = "torchvitals.notify";
 const MOST_TOLD = 200; // findings remembered as told
@@ -15,7 +14,9 @@ export class Notify {
   /** An update of the run that is shown: offer to notify, and do so where something new is critical. */
   update({ run, name, status, findings = [] }) {
     if (run !== this.#run) this.#told.clear();
-    const standing = findings.filter(({ severity, cleared_at_s: over }) => severity === "critical" && (over ?? null) === null);
+    const standing = findings.filter(
+      ({ severity, cleared_at_s: over }) => severity === "critical" && (over ?? null) === null,
+    );
     const fresh = standing.filter((finding) => !this.#told.has(keyOf(finding)));
     // What stood when the page was opened is seen there.
     if (run === this.#run) fresh.forEach((finding) => tell(run, name, finding));
@@ -47,7 +48,10 @@ export class Notify {
   }
 }
 
-/** "granted", "denied", "default"; "denied" where the browser has none (a page that is not from this machine or HTTPS). */
+/**
+ * "granted", "denied", "default"; "denied" where the browser has none (a page that is not from this machine or
+ * HTTPS).
+ */
 function permission() {
   return globalThis.isSecureContext && "Notification" in globalThis ? Notification.permission : "denied";
 }
@@ -60,5 +64,32 @@ function tell(run, name, finding) {
   if (permission() !== "granted" || localStorage.getItem(KEY) !== "on" || !document.hidden) return;
   const cause = hubText(finding.i18n?.cause, finding.cause);
   const place = finding.location ? `\n${finding.location}` : "";
-  new Notification(`${name ?? run}: ${hubText(finding.i18n?.title, finding.title)}`, { body: `${cause}${place}`, tag: `${run} ${finding.code}` });
+  new Notification(`${name ?? run}: ${hubText(finding.i18n?.title, finding.title)}`, {
+    body: `${cause}${place}`, tag: `${run} ${finding.code}`,
+  });
+}
+
+/** Resolves to whether the text was copied. */
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyBySelection(text);
+  }
+}
+
+function copyBySelection(text) {
+  const before = document.activeElement;
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "offscreen";
+  document.body.append(area);
+  area.select();
+  try {
+    return document.execCommand("copy");
+  } finally {
+    area.remove();
+    before?.focus();
+  }
 }
