@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 import numpy as np
 from windows import env, loader, rank, samples, window
 
-from monitor.diagnosis.doctor import Detector, discover, examine
-from monitor.diagnosis.window import Window
+from monitor.diagnosis.core.doctor import Detector, discover, examine
+from monitor.diagnosis.core.window import Window
 
 TIMES = 15
 AIM_MS = 50.0

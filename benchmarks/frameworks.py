@@ -202,7 +202,7 @@ def watched(target: Any) -> Iterator[None]:
         tape = TapeWriter(f"{folder}/tape", rank=0, world_size=1, local_rank=0)
         probe = Probe(Recorder(tape, JournalWriter(f"{folder}/journal")))
         if isinstance(target, nn.Module):
-            probe.roots.add(target)
+            probe.module_hooks.add(target)
         else:
             probe.attach(adapters.find(target), target)
         try:

@@ -27,11 +27,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from together import Told, together
+from together import LoopState, together
 
-from monitor.diagnosis.detectors import straggler
-from monitor.diagnosis.finding import Finding
-from monitor.diagnosis.window import Rank, Window
+from monitor.diagnosis.core.finding import Finding
+from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.detectors.distributed import straggler
 
 #: Steps before those that are compared, and how many are.
 WARM_UP, STEPS = 10, 40
@@ -169,7 +169,7 @@ COST = (
 )
 
 
-def run(body: str, **values: object) -> tuple[list[Told], list[dict[str, list[float]]]]:
+def run(body: str, **values: object) -> tuple[list[LoopState], list[dict[str, list[float]]]]:
     """Two ranks; what the probe told, and what the script did."""
     with tempfile.TemporaryDirectory() as folder:
         told = together(Path(folder), body.format(**values), timeout_s=600)

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from monitor.diagnosis.course import Change, Record
-from monitor.diagnosis.finding import Finding
+from monitor.diagnosis.core.finding import Finding
+from monitor.diagnosis.core.lifecycle import Change, Record
 
 #: Findings that are worth a message; besides, all that are critical.
 CODES = frozenset({"stall", "process_died"})

@@ -43,7 +43,7 @@ PORTS = 200
 
 
 @dataclass(frozen=True)
-class Place:
+class RunHandle:
     """Where a rank writes, and where its run can be seen.
 
     Attributes:
@@ -161,7 +161,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:48] or "run"
 
 
-def enter(options: Options, key: str, *, name: str, facts: Mapping[str, Any]) -> Place:
+def enter(options: Options, key: str, *, name: str, facts: Mapping[str, Any]) -> RunHandle:
     """Join the run called `key` on this host, or begin it: run id, spool, hub, agent.
 
     Raises:
@@ -174,26 +174,26 @@ def enter(options: Options, key: str, *, name: str, facts: Mapping[str, Any]) ->
         lock = state.claim(folder / f"{stem}.lock")
         note = folder / f"{stem}.json"
         if lock is None:
-            place = _joined(json.loads(note.read_text()))
+            handle = _joined(json.loads(note.read_text()))
         else:
             try:
-                place = _begun(options, name, facts, note, lock)
+                handle = _begun(options, name, facts, note, lock)
             finally:
                 os.close(lock)  # the agent has its own copy
         # The agent does not go while a process that lives has said that it will come.
-        (place.spool / f"pending-{os.getpid()}").touch()
-        return place
+        (handle.spool / f"pending-{os.getpid()}").touch()
+        return handle
     finally:
         if gate is not None:
             os.close(gate)
 
 
-def _joined(found: Mapping[str, Any]) -> Place:
+def _joined(found: Mapping[str, Any]) -> RunHandle:
     spool, runs = Path(found["spool"]), Path(found["run_dir"])
-    return Place(found["run"], spool, runs, found["url"], agent=found.get("agent"))
+    return RunHandle(found["run"], spool, runs, found["url"], agent=found.get("agent"))
 
 
-def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lock: int) -> Place:
+def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lock: int) -> RunHandle:
     if options.hub is None:
         options.run_dir.mkdir(parents=True, exist_ok=True)
     run = (shared_run_id(name) if options.hub else None) or new_run_id(name)
@@ -224,7 +224,7 @@ def _begun(options: Options, name: str, facts: Mapping[str, Any], note: Path, lo
     command = ["agent", "--spool", str(spool), "--lock-fd", str(lock)]
     agent = start(command, spool / "agent.log", (lock,))
     state.write_private(note, {**settings, "agent": agent})
-    return Place(run, spool, options.run_dir, url, agent is not None, agent)
+    return RunHandle(run, spool, options.run_dir, url, agent is not None, agent)
 
 
 def _dashboard(runs: Path, run: str) -> str | None:

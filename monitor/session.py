@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from monitor.schema import PHASES
 
 if TYPE_CHECKING:
-    from monitor.launcher import Place
+    from monitor.launcher import RunHandle
     from monitor.options import Options
     from monitor.probe.adapters import Adapter
     from monitor.probe.faults import Faults
@@ -77,10 +77,12 @@ class Session:
             can be changed, iterating over the original is the same; lists and generators need this one.
     """
 
-    def __init__(self, place: Place | None = None, probe: Probe | None = None, loader: Any = None) -> None:
-        self.run = place.run if place else None
-        self.url = place.url if place else None
-        self._place = place
+    def __init__(
+        self, handle: RunHandle | None = None, probe: Probe | None = None, loader: Any = None
+    ) -> None:
+        self.run = handle.run if handle else None
+        self.url = handle.url if handle else None
+        self._handle = handle
         self._probe = probe
         self._faults: Faults | None = None
         self._pid = os.getpid()
@@ -94,14 +96,14 @@ class Session:
 
     def report(self) -> dict[str, Any]:
         """The run's report so far, as `torchvitals report` prints it. Empty when nothing is monitored."""
-        if self._place is None:
+        if self._handle is None:
             return {}
         from monitor import report
 
         try:
-            return report.build(self._place.run_dir / self._place.run)
+            return report.build(self._handle.run_dir / self._handle.run)
         except report.StoreError as error:  # the agent has not begun to write
-            return {**report.nothing(self._place.run, str(error)), "status": "running", "exit": None}
+            return {**report.nothing(self._handle.run, str(error)), "status": "running", "exit": None}
 
     def detach(self) -> None:
         """Stop watching: the last step is recorded and everything that was patched is put back."""
@@ -143,7 +145,7 @@ class Session:
             TypeError, ValueError: a value that is no number.
         """
         if self.active and self._probe:
-            self._probe.recorder.numbers.log({key: float(value) for key, value in values.items()})
+            self._probe.recorder.user_metrics.log({key: float(value) for key, value in values.items()})
 
     def __repr__(self) -> str:
         return f"<monitor.Session {self.run} {self.url}>" if self.run else "<monitor.Session off>"
@@ -168,13 +170,13 @@ class Session:
         if probe is None:
             return
         for module in modules:
-            probe.roots.add(module)
+            probe.module_hooks.add(module)
         if adapter is not None:
             probe.attach(adapter, target)
         if loader is not None:
             from monitor.probe.iterables import watch_loader
 
-            self.loader = watch_loader(loader, probe.feeds, probe.patches)
+            self.loader = watch_loader(loader, probe.loader_hooks, probe.patches)
 
     def _note_failure(self, kind: type[BaseException], error: BaseException) -> None:
         """An exception that nobody caught."""
@@ -198,7 +200,7 @@ class Session:
 
 def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> Session:
     from monitor import launcher
-    from monitor.probe import lazy
+    from monitor.probe import auto_attach
     from monitor.probe.facts import environment
     from monitor.probe.faults import leave_traces
     from monitor.probe.probe import Probe
@@ -206,7 +208,7 @@ def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> 
     from monitor.probe.script import script_facts, variables
     from monitor.tape.writer import JournalWriter, TapeWriter
 
-    lazy.stand_down()
+    auto_attach.stand_down()
     rank, world_size, local_rank = ranks
     name = chosen.name or script_name()
     about = {
@@ -216,8 +218,8 @@ def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> 
         "python": sys.executable,
         "cwd": os.getcwd(),
     }
-    place = launcher.enter(chosen, launcher.run_key(ranks=world_size), name=name, facts=about)
-    stem = str(place.spool / f"rank-{rank}-{os.getpid()}")
+    handle = launcher.enter(chosen, launcher.run_key(ranks=world_size), name=name, facts=about)
+    stem = str(handle.spool / f"rank-{rank}-{os.getpid()}")
     journal = JournalWriter(f"{stem}.journal")
     tape = TapeWriter(f"{stem}.tape", rank=rank, world_size=world_size, local_rank=local_rank)
     recorder = Recorder(tape, journal)
@@ -225,12 +227,12 @@ def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> 
     recorder.fact("env", environment())
     recorder.fact("script", script_facts())
     recorder.fact("variables", variables())
-    session = Session(place, Probe(recorder, modules))
+    session = Session(handle, Probe(recorder, modules))
     assert session._probe is not None
-    session._faults = leave_traces(recorder, session._probe.patches, f"{stem}.stacks", place.agent)
+    session._faults = leave_traces(recorder, session._probe.patches, f"{stem}.stacks", handle.agent)
     _watch_end(session)
-    if not place.started:
-        _agent_as_thread(place)
+    if not handle.started:
+        _agent_as_thread(handle)
     return session
 
 
@@ -250,13 +252,13 @@ def _watch_end(session: Session) -> None:
     atexit.register(session._finish, code=None, reason=AT_EXIT)
 
 
-def _agent_as_thread(place: Place) -> None:
+def _agent_as_thread(handle: RunHandle) -> None:
     """Where no process may be started, the agent runs here, and the page says so."""
     import threading
 
     from monitor.cli import agent
 
-    threading.Thread(target=agent.follow, args=(place.spool,), daemon=True, name="torchvitals").start()
+    threading.Thread(target=agent.follow, args=(handle.spool,), daemon=True, name="torchvitals").start()
 
 
 def _ranks(adapter: Adapter | None, target: Any) -> tuple[int, int, int]:

@@ -13,8 +13,8 @@ import pytest
 
 from monitor import alerts
 from monitor.alerts import Alerts, Subject, send_once, words
-from monitor.diagnosis.course import Change, Record
-from monitor.diagnosis.finding import Finding
+from monitor.diagnosis.core.finding import Finding
+from monitor.diagnosis.core.lifecycle import Change, Record
 
 # of Apprise itself, on Python 3.11 and 3.12
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")

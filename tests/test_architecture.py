@@ -23,22 +23,23 @@ MAY_IMPORT = {
     "store": "schema batch",
     "diagnosis": "schema",
     "alerts": "diagnosis",
-    "live": "schema batch store diagnosis",
+    "run_state": "schema batch store diagnosis",
     "report": "schema store diagnosis",
     "exports": "schema store report",
     "bridges": "schema store report",
     "runs": "schema store diagnosis report state",
     "compare": "schema store report runs",
-    "pipeline": "schema batch store diagnosis alerts live report runs",
+    "pipeline": "schema batch store diagnosis alerts run_state report runs",
     "launcher": "options state",
     # the command `agent` runs as a thread where no process may be started
-    "passes": "",
-    "notebook": "passes",
+    "frame_tickets": "",
+    "notebook": "frame_tickets",
     "session": "schema batch options state tape probe launcher report runs store notebook cli",
     "_version": "",
     "monitor": "_version options session",
     "startup": "monitor probe session",
-    "web": "_version schema batch store diagnosis pipeline report runs compare exports bridges passes state",
+    "web": "_version schema batch store diagnosis pipeline report runs compare exports bridges frame_tickets "
+    "state",
     "cli": "*",
     "__main__": "cli",
 }
@@ -58,8 +59,8 @@ FOREIGN = {
     "wsproto": "monitor.web",
     "sqlite3": "monitor.store",
     "apprise": "monitor.alerts",
-    "numpy": "monitor.store monitor.diagnosis monitor.live monitor.pipeline monitor.report monitor.compare "
-    "monitor.exports monitor.bridges",
+    "numpy": "monitor.store monitor.diagnosis monitor.run_state monitor.pipeline monitor.report "
+    "monitor.compare monitor.exports monitor.bridges",
     "pyarrow": "monitor.exports.as_parquet",
     "mlflow": "monitor.bridges.to_mlflow",
     "wandb": "monitor.bridges.to_wandb",
@@ -163,7 +164,7 @@ def test_detectors_and_adapters_are_tested_and_documented(kind: str):
     """Each has a test file of its own name and is named in docs/."""
     docs = "\n".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
     tests = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
-    names = [p.stem for p in sorted((ROOT / "monitor" / kind).glob("*.py")) if not p.stem.startswith("_")]
+    names = [p.stem for p in sorted((ROOT / "monitor" / kind).rglob("*.py")) if not p.stem.startswith("_")]
     wrong = [f"{name} has no test_{name}.py" for name in names if f"test_{name}" not in tests]
     wrong += [f"{name} is in no file of docs/" for name in names if not re.search(rf"\b{name}\b", docs)]
     assert not wrong, "\n".join(wrong)
@@ -172,7 +173,7 @@ def test_detectors_and_adapters_are_tested_and_documented(kind: str):
 def test_a_detector_is_one_file_of_one_shape():
     """Every file in detectors/ has CODE (its own name), NEEDS and detect()."""
     wrong = []
-    for path in sorted((ROOT / "monitor/diagnosis/detectors").glob("[!_]*.py")):
+    for path in sorted((ROOT / "monitor/diagnosis/detectors").rglob("[!_]*.py")):
         tree = ast.parse(path.read_text())
         names = {node.name for node in tree.body if isinstance(node, FUNCTION)}
         values = {

@@ -104,7 +104,7 @@ def test_every_command_in_the_docs_exists():
 def test_every_finding_is_documented():
     """docs/findings.md has an entry for the code of every detector."""
     text = (ROOT / "docs/findings.md").read_text()
-    codes = [path.stem for path in (ROOT / "monitor/diagnosis/detectors").glob("[!_]*.py")]
+    codes = [path.stem for path in (ROOT / "monitor/diagnosis/detectors").rglob("[!_]*.py")]
     assert [code for code in codes if f"`{code}`" not in text] == []
 
 

@@ -60,7 +60,7 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Helpers]:
     made.end()
 
 
-def joined(key: str = "key", **given: Any) -> launcher.Place:
+def joined(key: str = "key", **given: Any) -> launcher.RunHandle:
     return enter(resolve({"dashboard": False, **given}), key, name="train", facts={"host": "here"})
 
 
@@ -166,7 +166,7 @@ def test_the_first_rank_begins_the_run_and_the_others_join(helpers: Helpers) -> 
 
 def test_ranks_that_come_at_once_meet_in_one_run(helpers: Helpers) -> None:
     """Eight at the same moment: still one agent."""
-    places: list[launcher.Place] = []
+    places: list[launcher.RunHandle] = []
     threads = [threading.Thread(target=lambda: places.append(joined())) for _ in range(8)]
     for thread in threads:
         thread.start()

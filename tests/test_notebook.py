@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from webhub import VIEWER
 
-from monitor import notebook, passes
+from monitor import frame_tickets, notebook
 from monitor.session import Session, script_name
 
 URL = f"http://127.0.0.1:7007/?token={VIEWER}#/run/r-1"
@@ -28,8 +28,8 @@ def test_the_output_holds_a_ticket_and_not_the_token():
     """A notebook is saved with its outputs; what is in them ends within minutes."""
     text = notebook.html("r-1", URL)
     assert VIEWER not in text
-    assert passes.holds(ticket_of(text), VIEWER, "ticket", time.time())
-    assert not passes.holds(ticket_of(text), VIEWER, "ticket", time.time() + 3600)
+    assert frame_tickets.holds(ticket_of(text), VIEWER, "ticket", time.time())
+    assert not frame_tickets.holds(ticket_of(text), VIEWER, "ticket", time.time() + 3600)
     assert VIEWER not in notebook.plain("r-1")
 
 
@@ -80,7 +80,7 @@ def test_colab_shows_it_through_its_own_proxy(monkeypatch: pytest.MonkeyPatch):
     session._ipython_display_()
     [(port, how)] = asked
     assert port == 7007
-    assert passes.holds(ticket_of(how["path"]), VIEWER, "ticket", time.time())
+    assert frame_tickets.holds(ticket_of(how["path"]), VIEWER, "ticket", time.time())
     assert how["path"].startswith("/?ticket=")
     assert how["path"].endswith("#/run/r-1")
 

@@ -21,7 +21,7 @@ from flask import Blueprint, Response, request
 from werkzeug.exceptions import BadRequest, Conflict, ServiceUnavailable, UnsupportedMediaType
 
 from monitor import report, runs
-from monitor.diagnosis.say import say
+from monitor.diagnosis.core.messages import message
 from monitor.runs import baselines, marks, trash
 from monitor.store.database import LOCKED
 
@@ -56,7 +56,7 @@ def blueprint(source: Source) -> Blueprint:
         _body()
         folder = source.folder(run)
         if _goes_on(source, folder):
-            raise Conflict(say("{run} is not over; end it first", run=folder.name))
+            raise Conflict(message("{run} is not over; end it first", run=folder.name))
         source.forget(folder.name)
         trash.empty(folder.parent)
         trash.delete(folder)
@@ -73,7 +73,7 @@ def blueprint(source: Source) -> Blueprint:
 
     @routes.errorhandler(OSError)
     def unwritten(error: OSError) -> Response:
-        return refusal(say("it cannot be written: {why}", why=error.strerror), ServiceUnavailable.code)
+        return refusal(message("it cannot be written: {why}", why=error.strerror), ServiceUnavailable.code)
 
     return routes
 

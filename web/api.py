@@ -1,5 +1,5 @@
 """REST reads. Every answer is JSON, errors too: `{"error": "what is wrong"}` with 400, 403, 404 or 413;
-beside it `i18n` (see `monitor.diagnosis.say`) where the page can say it in another language.
+beside it `i18n` (see `monitor.diagnosis.core.messages`) where the page can say it in another language.
 
 | path | answer |
 | --- | --- |
@@ -24,8 +24,8 @@ from typing import Any
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import BadRequest, NotFound
 
-from monitor.diagnosis.doctor import discover
-from monitor.diagnosis.say import pair_of
+from monitor.diagnosis.core.doctor import discover
+from monitor.diagnosis.core.messages import pair_of
 
 from .encode import dumps
 from .source import Source
@@ -102,7 +102,7 @@ def reply(value: Any, status: int = 200) -> Response:
 
 
 def refusal(text: str, status: int) -> Response:
-    """Why something is not done, for whoever asked: with its template where it was made by `say`."""
+    """Why something is not done, for whoever asked: with its template where it was made by `message`."""
     pair = pair_of(text)
     return reply({"error": str(text)} if pair is None else {"error": str(text), "i18n": pair}, status)
 

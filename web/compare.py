@@ -13,7 +13,7 @@ from werkzeug.exceptions import BadRequest
 
 from monitor import runs
 from monitor.compare import distance, side_by_side
-from monitor.diagnosis.say import say
+from monitor.diagnosis.core.messages import message
 from monitor.runs import baselines
 
 from .api import reply
@@ -33,9 +33,9 @@ def blueprint(source: Source) -> Blueprint:
         names = list(dict.fromkeys(name for name in request.args.get("runs", "").split(",") if name))
         align = request.args.get("align") or ALIGN[0]
         if not 2 <= len(names) <= MAX_RUNS:
-            raise BadRequest(say("runs are 2 to {most} ids of runs, separated by commas", most=MAX_RUNS))
+            raise BadRequest(message("runs are 2 to {most} ids of runs, separated by commas", most=MAX_RUNS))
         if align not in ALIGN:
-            raise BadRequest(say("align is one of {names}", names=", ".join(ALIGN)))
+            raise BadRequest(message("align is one of {names}", names=", ".join(ALIGN)))
         return reply(side_by_side([source.folder(name) for name in names], align))
 
     @routes.get("/runs/<run>/baseline")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from monitor import passes
+from monitor import frame_tickets
 
 from .auth import ADMITTED, Tokens
 
@@ -74,12 +74,12 @@ class Frames:
             start("204 NO CONTENT", _headers(0)[1:])
             return []
         rest = urlencode([(name, value) for name, value in fields if name not in ("ticket", "token")])
-        place = f"./in/{passes.issue(self._tokens.viewer, 'pass', self._clock())}/"
+        place = f"./in/{frame_tickets.issue(self._tokens.viewer, 'pass', self._clock())}/"
         start("303 SEE OTHER", _headers(0) + [("Location", f"{place}?{rest}" if rest else place)])
         return []
 
-    def _good(self, given: str, kind: passes.Kind) -> bool:
-        return passes.holds(given, self._tokens.viewer, kind, self._clock())
+    def _good(self, given: str, kind: frame_tickets.Kind) -> bool:
+        return frame_tickets.holds(given, self._tokens.viewer, kind, self._clock())
 
 
 def _over(start: Callable[..., Any]) -> list[bytes]:

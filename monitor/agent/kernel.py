@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from monitor.agent import proc
-from monitor.agent.patience import within
+from monitor.agent.bounded_io import within
 
 #: Share of the last ten seconds, in percent, in which every process waited for memory, from which on a
 #: machine counts as swapping (own; the kernel's pressure files, Linux 4.20 and later).

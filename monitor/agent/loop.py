@@ -18,9 +18,9 @@ from monitor.agent.follow import Followed, Follower
 from monitor.agent.onstall import OnStall
 from monitor.agent.reduce import Reducer
 from monitor.agent.sampling import Sampling
+from monitor.agent.stack_sampling import Unclaimed
 from monitor.agent.stalls import Stalls
 from monitor.agent.terminal import Terminal
-from monitor.agent.unclaimed import Unclaimed
 from monitor.agent.watchdog import Watchdog, end_event, unheard_event
 from monitor.batch import Batch, Sink
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from monitor.agent.patience import within
+from monitor.agent.bounded_io import within
 
 #: A dump that takes longer is given up; the processes of one stall are dumped side by side.
 DUMP_S = 5.0

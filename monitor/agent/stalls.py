@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from monitor.agent import causes, kernel, proc
+from monitor.agent import kernel, proc, stall_causes
 from monitor.agent.follow import Followed
 from monitor.agent.stacks import Frame, short, source, working_folder
 from monitor.batch import Block
@@ -205,15 +205,15 @@ class Stalls:
         ranks = frozenset(each.pid for each in self._tapes.values()) - {tape.pid}
         workers = sorted(self._workers(tape) | _workers_among(proc.descendants(tape.pid, ranks)))
         pids = [tape.pid, *workers[:WORKERS]]
-        main, *others = causes.look(pids, tape.faults, lambda: _closed(tape))
-        if causes.compiling(main.stacks) and silent_s < COMPILE_S:
+        main, *others = stall_causes.look(pids, tape.faults, lambda: _closed(tape))
+        if stall_causes.compiling(main.stacks) and silent_s < COMPILE_S:
             watched.look_again_s = silent_s + FLOOR_S
             return None
         live = tape.live
         assert live is not None
         gone = len(watched.workers - set(workers))
-        scene = causes.Scene(live.phase, main, tuple(others), gone, tape.world_size)
-        cause = causes.find(scene)
+        scene = stall_causes.Scene(live.phase, main, tuple(others), gone, tape.world_size)
+        cause = stall_causes.find(scene)
         first = not watched.told_s
         watched.told_s, watched.cause, watched.place = silent_s, cause.code, cause.place
         folder = working_folder(tape.pid)
@@ -277,7 +277,7 @@ def _workers_among(pids: Iterable[int]) -> set[int]:
     return {pid for pid, stat in found if stat and stat.name == proc.WORKER_NAME and stat.state not in "ZX"}
 
 
-def _worker(seen: causes.Seen) -> Mapping[str, Any]:
+def _worker(seen: stall_causes.Seen) -> Mapping[str, Any]:
     main = seen.stacks.main
     place = main.own if main else None
     return {

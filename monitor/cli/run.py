@@ -91,7 +91,7 @@ def called(script: str, args: Sequence[str]) -> str:
 
 def _prepared(
     args: argparse.Namespace, rank: int, world: int
-) -> tuple[launcher.Place | None, dict[str, str]]:
+) -> tuple[launcher.RunHandle | None, dict[str, str]]:
     env = dict(os.environ)
     given: dict[str, Any] = {"name": args.name, "run_dir": args.run_dir}
     given.update(on_stall=args.on_stall, on_stall_grace_s=args.on_stall_grace)
@@ -121,7 +121,7 @@ def _prepared(
 
 
 def _waited(
-    command: list[str], env: Mapping[str, str], place: launcher.Place | None, rank: int, said: Said | None
+    command: list[str], env: Mapping[str, str], place: launcher.RunHandle | None, rank: int, said: Said | None
 ) -> int:
     """Start the script, pass signals on, wait. Returns its status, negative for a signal."""
     wanted = {getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)} | {signal.SIGCHLD}
@@ -162,7 +162,7 @@ def _note(path: Path, content: Mapping[str, Any]) -> None:
         return
 
 
-def _tell(place: launcher.Place, json_file: str | None, code: int, lasted_s: float) -> None:
+def _tell(place: launcher.RunHandle, json_file: str | None, code: int, lasted_s: float) -> None:
     from monitor import report
 
     found = report.wait(place.run_dir / place.run, REPORT_WITHIN_S)

@@ -11,7 +11,7 @@ from typing import Any
 
 from monitor.alerts import Alerts, Subject
 from monitor.batch import Batch
-from monitor.diagnosis.course import Change
+from monitor.diagnosis.core.lifecycle import Change
 from monitor.pipeline.answers import Answers
 from monitor.pipeline.ranks import Ranks
 from monitor.pipeline.run import LiveRun

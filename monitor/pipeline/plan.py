@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.live import RankState, RunState
+from monitor.run_state import RankState, RunState
 
 #: What people call the number of steps, and of epochs, in their configuration.
 STEPS = ("max_steps", "total_steps", "num_steps", "max_iters", "num_training_steps")

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.diagnosis.exchange import last_shares
-from monitor.diagnosis.finding import Finding
-from monitor.diagnosis.uneven import uneven
-from monitor.live import RankState, RunState
-from monitor.live.ending import clean, signal_name
-from monitor.live.heat import COMM, KEYS, STEP, Picture
+from monitor.diagnosis.core.finding import Finding
+from monitor.diagnosis.signals.exchange import last_shares
+from monitor.diagnosis.signals.uneven_loaders import uneven
 from monitor.report.contract import plain
+from monitor.run_state import RankState, RunState
+from monitor.run_state.ending import clean, signal_name
+from monitor.run_state.rank_timeline import COMM, KEYS, STEP, Picture
 from monitor.schema import BY_KEY, PHASES
 
 #: Columns, ranks and points of one answer at most.

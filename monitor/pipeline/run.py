@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from monitor.batch import Batch
-from monitor.diagnosis import doctor
-from monitor.diagnosis.course import Change, Course, Record
-from monitor.diagnosis.verdict import verdict
-from monitor.live import PASSING, RunState
-from monitor.live.restore import restore
+from monitor.diagnosis.core import doctor
+from monitor.diagnosis.core.lifecycle import Change, FindingLifecycle, Record
+from monitor.diagnosis.core.verdict import verdict
 from monitor.pipeline import view
 from monitor.pipeline.plan import planned_steps
 from monitor.pipeline.ranks import Ranks
 from monitor.report import OVER, outcome
 from monitor.report.contract import finding_form, plain, record_of
+from monitor.run_state import PASSING, RunState
+from monitor.run_state.restore import restore
 from monitor.store import FILE_NAME, DiskFullError, Store, StoreError
 
 _log = logging.getLogger("monitor.pipeline")
@@ -67,7 +67,7 @@ class LiveRun:
         self.state = RunState(name)
         self.addresses: list[str] = []
         self.touched_s = clock()
-        self._course = Course()
+        self._course = FindingLifecycle()
         self._unchecked: list[dict[str, str]] = []
         self._store: Store | None = None
         self._waiting: deque[Batch] = deque()
@@ -217,7 +217,7 @@ class LiveRun:
         for form in store.findings():
             with contextlib.suppress(KeyError, TypeError):
                 records.append(record_of(form))
-        self._course = Course(records)
+        self._course = FindingLifecycle(records)
         self.state.stalled = any(finding.code == "stall" for finding in self._course.standing)
         self._over = self.state.finished
         self._marks = view.marks(self.state)

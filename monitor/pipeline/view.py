@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from monitor.live import RunState
-from monitor.live.briefs import newest
-from monitor.live.columns import Columns
-from monitor.live.ending import signal_name
 from monitor.report.contract import plain
+from monitor.run_state import RunState
+from monitor.run_state.briefs import newest
+from monitor.run_state.columns import Columns
+from monitor.run_state.ending import signal_name
 from monitor.schema import keys_of
 
 #: Rows of one stream that an update carries at most, and that a snapshot carries (about two minutes).

@@ -14,9 +14,9 @@ from torch.nn.utils import clip_grad
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.batches import add
 from monitor.probe.patches import Patches
-from monitor.probe.place import location, user_frame
 from monitor.probe.precision import matmul_precision
 from monitor.probe.recorder import OPT_STEPS, SCALE, SKIPPED, Recorder
+from monitor.probe.source_location import location, user_frame
 
 
 class Amp:
@@ -73,7 +73,7 @@ class Amp:
 
     def _guarded(self, note: Callable[..., None], *args: Any) -> None:
         try:
-            if get_ident() == self.recorder.gate[0]:
+            if get_ident() == self.recorder.training_thread_id[0]:
                 note(*args)
         except Exception as error:  # noqa: BLE001 - the training must not notice
             self.recorder.fail(error)

@@ -27,8 +27,8 @@ class Clock(NamedTuple):
         pop: pop(depth). Back to what ran when `push` gave that depth, whatever was left open since.
         floor: floor(phase). What time belongs to while nothing is open: OTHER, or EVAL. The end of a
             step makes it OTHER.
-        ground: a list of one, to be read: the phase set by `floor`.
-        mark: mark() -> (time_ns, spent): the step as it stands now, for `cut`.
+        ground: a list of one, to be read: the phase set by `set_base_phase`.
+        mark: mark() -> (time_ns, spent): the step as it stands now, for `end_step_at`.
         lap: lap() -> (time_ns, spent): ends the step now. `spent` has a nanosecond count a phase.
         cut: cut(mark): ends the step where it was marked; what came since belongs to the next one.
         move: move(source, target, nanoseconds): so much of what this step spent in one phase so far was
@@ -40,12 +40,12 @@ class Clock(NamedTuple):
 
     push: Callable[[int], int]
     pop: Callable[[int], None]
-    floor: Callable[[int], None]
-    ground: list[int]
+    set_base_phase: Callable[[int], None]
+    base_phase: list[int]
     mark: Callable[[], tuple[int, list[int]]]
-    lap: Callable[[], tuple[int, list[int]]]
-    cut: Callable[[tuple[int, list[int]]], None]
-    move: Callable[[int, int, int], None]
+    end_step: Callable[[], tuple[int, list[int]]]
+    end_step_at: Callable[[tuple[int, list[int]]], None]
+    reassign: Callable[[int, int, int], None]
     begin: Callable[[], None]
     trace: list[Callable[[int], None]]
 
@@ -68,7 +68,7 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
     nothing = tuple(spent)
     stack: list[int] = []
     trace: list[Callable[[int], None]] = []
-    ground, current, since = [OTHER], BEFORE, now()
+    base_phase, current, since = [OTHER], BEFORE, now()
     live[LIVE_PHASE], live[LIVE_SINCE_NS] = BEFORE, since
 
     def push(phase: int) -> int:
@@ -95,9 +95,9 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
         if trace:
             trace[0](current)
 
-    def floor(phase: int) -> None:
+    def set_base_phase(phase: int) -> None:
         nonlocal current, since
-        ground[0] = phase
+        base_phase[0] = phase
         if stack:
             stack[0] = phase if stack[0] != BEFORE else BEFORE
         elif current != BEFORE and current != phase:
@@ -111,7 +111,7 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
     def begin() -> None:
         nonlocal current, since
         if current == BEFORE:
-            current, since = ground[0], now()
+            current, since = base_phase[0], now()
             live[0], live[1] = current, since
 
     def mark() -> tuple[int, list[int]]:
@@ -121,25 +121,25 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
         since = at
         return at, spent[:BEFORE]
 
-    def lap() -> tuple[int, list[int]]:
+    def end_step() -> tuple[int, list[int]]:
         nonlocal current, since
         at = now()
         spent[current] += at - since
         taken, since = spent[:BEFORE], at
         stack.clear()
-        ground[0] = current = OTHER
+        base_phase[0] = current = OTHER
         spent[:] = nothing
         live[0], live[1] = current, at
         return at, taken
 
-    def cut(marked: tuple[int, list[int]]) -> None:
+    def end_step_at(marked: tuple[int, list[int]]) -> None:
         for phase, nanoseconds in enumerate(marked[1]):
             spent[phase] -= nanoseconds
-        floor(OTHER)
+        set_base_phase(OTHER)
 
-    def move(source: int, target: int, nanoseconds: int) -> None:
+    def reassign(source: int, target: int, nanoseconds: int) -> None:
         moved = min(max(nanoseconds, 0), max(spent[source], 0))
         spent[source] -= moved
         spent[target] += moved
 
-    return Clock(push, pop, floor, ground, mark, lap, cut, move, begin, trace)
+    return Clock(push, pop, set_base_phase, base_phase, mark, end_step, end_step_at, reassign, begin, trace)

@@ -83,12 +83,12 @@ def _eager(recorder: Recorder, make: Make) -> Make:
 
 
 def _timed(recorder: Recorder) -> Make:
-    push, pop, gate = recorder.clock.push, recorder.clock.pop, recorder.gate
+    push, pop, training_thread_id = recorder.clock.push, recorder.clock.pop, recorder.training_thread_id
     live, values = recorder.tape.live, recorder.values
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def collective(group: Any, *args: Any, **kwargs: Any) -> Any:
-            if get_ident() != gate[0] or live[LIVE_PHASE] == BEFORE:
+            if get_ident() != training_thread_id[0] or live[LIVE_PHASE] == BEFORE:
                 return original(group, *args, **kwargs)
             depth = push(COMM)
             try:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from monitor.probe.place import foreign, short
+from monitor.probe.source_location import foreign, short
 
 #: Breaks, and recompiled functions, that are told of; the most frequent first.
 REASONS = 12
@@ -105,9 +105,9 @@ def breaks(utils: Any) -> list[dict[str, Any]]:
     found: Counter[tuple[str, str | None]] = Counter()
     for record in list(getattr(utils, "graph_break_reasons", ())):
         found[str(record.reason)[:REASON_CHARS], _users(record.user_stack)] += 1
-    told = {reason for reason, _ in found}
+    known_reasons = {reason for reason, _ in found}
     for reason, count in list(utils.counters["graph_break"].items()):
-        if str(reason)[:REASON_CHARS] not in told:
+        if str(reason)[:REASON_CHARS] not in known_reasons:
             found[str(reason)[:REASON_CHARS], None] = count
     return [
         {"reason": reason, "location": place, "count": count}

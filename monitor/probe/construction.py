@@ -10,7 +10,7 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from monitor.probe.patches import Patches
-from monitor.probe.place import call_source, location, made_at, user_frame
+from monitor.probe.source_location import call_source, location, made_at, user_frame
 
 #: Where each loader was constructed: filled by a patch on `DataLoader.__init__`.
 _built_at: weakref.WeakKeyDictionary[Any, tuple[str | None, str | None]] = weakref.WeakKeyDictionary()

@@ -26,10 +26,10 @@ from torch.nn.parallel import DistributedDataParallel
 from monitor.probe import facts
 from monitor.probe.batches import add
 from monitor.probe.clock import BACKWARD, BEFORE, COMM
-from monitor.probe.forward import Roots
+from monitor.probe.forward import ModuleHooks
 from monitor.probe.patches import Patches
-from monitor.probe.place import location, made_at, user_frame
 from monitor.probe.recorder import COLLECTIVE_MB, COLLECTIVE_MS, SYNCS, Recorder
+from monitor.probe.source_location import location, made_at, user_frame
 from monitor.tape.layout import LIVE_PHASE, LIVE_SINCE_NS
 
 #: Iterations between two that torch measures, unless it is told otherwise (kDDPRuntimeLoggingSampleRate).
@@ -152,14 +152,14 @@ class Replica:
     def fact(self) -> dict[str, Any] | None:
         """How it was set up and what was seen of it; None when it is gone."""
         module = self.reference()
-        told = None if module is None else facts.ddp_facts(module)
-        if module is None or told is None:
+        fields = None if module is None else facts.ddp_facts(module)
+        if module is None or fields is None:
             return None
         if self.unused_bytes is not None:
-            told["unused_parameter_size"] = self.unused_bytes
+            fields["unused_parameter_size"] = self.unused_bytes
         log = module._get_ddp_logging_data()
         return {
-            **told,
+            **fields,
             **self._medians(),
             "world_size": log.get("world_size"),
             "gradient_mb": self.gradient_mb,
@@ -192,8 +192,8 @@ class Ddp:
         after_backward: after_backward() books what the newest backward pass waited for.
     """
 
-    def __init__(self, recorder: Recorder, roots: Roots) -> None:
-        self.recorder, self.roots = recorder, roots
+    def __init__(self, recorder: Recorder, module_hooks: ModuleHooks) -> None:
+        self.recorder, self.module_hooks = recorder, module_hooks
         self.watched: list[Replica] = []
         #: When the newest forward pass of each ended that a backward pass may follow.
         self._forwards: dict[int, int] = {}
@@ -208,8 +208,8 @@ class Ddp:
         self.recorder.watchers += [self._find, self._tell]
 
     def _make_after_backward(self) -> Callable[[], None]:
-        watched, told, live = self.watched, self.recorder.told, self.recorder.tape.live
-        move, values, forwards = self.recorder.clock.move, self.recorder.values, self._forwards
+        watched, loop_state, live = self.watched, self.recorder.loop_state, self.recorder.tape.live
+        reassign, values, forwards = self.recorder.clock.reassign, self.recorder.values, self._forwards
         exchanges = False
 
         def after_backward() -> None:
@@ -237,9 +237,9 @@ class Ddp:
             if watched and told_all:
                 add(values, SYNCS, syncs)
             exchanges = (exchanges or syncs > 0) and bool(watched)
-            told.drifts = exchanges and told_all and not syncs
+            loop_state.drifts = exchanges and told_all and not syncs
             if last:
-                move(BACKWARD, COMM, ended - last)
+                reassign(BACKWARD, COMM, ended - last)
 
         return after_backward
 
@@ -260,7 +260,7 @@ class Ddp:
 
         def __init__(module: Any, /, *args: Any, **kwargs: Any) -> None:
             original(module, *args, **kwargs)
-            if recorder.gate[0]:
+            if recorder.training_thread_id[0]:
                 try:
                     self._watch(module, location(user_frame(2)))
                 except Exception as error:  # noqa: BLE001 - the training must not notice
@@ -273,7 +273,7 @@ class Ddp:
         recorder, clock, live = self.recorder, self.recorder.clock, self.recorder.tape.live
 
         def _sync_buffers(module: Any) -> Any:
-            if get_ident() != recorder.gate[0] or live[LIVE_PHASE] == BEFORE:
+            if get_ident() != recorder.training_thread_id[0] or live[LIVE_PHASE] == BEFORE:
                 return original(module)
             depth = clock.push(COMM)
             try:
@@ -286,7 +286,7 @@ class Ddp:
     def _find(self) -> None:
         """Those that were wrapped before we came, wherever they are in a model."""
         known = {id(replica.reference()) for replica in self.watched}
-        for root in self.roots.modules:
+        for root in self.module_hooks.modules:
             for module in root.modules():
                 if isinstance(module, DistributedDataParallel) and id(module) not in known:
                     made = made_at(module, type(module).__name__, user_frame(1)) or _named(module)
@@ -304,9 +304,9 @@ class Ddp:
 
     def _tell(self) -> None:
         """The fact "ddp" is of the one with most parameters, where there are several."""
-        told = [fact for replica in self.watched if (fact := replica.fact()) is not None]
-        if told:
-            self.recorder.fact("ddp", max(told, key=lambda fact: fact["gradient_mb"]))
+        found = [fact for replica in self.watched if (fact := replica.fact()) is not None]
+        if found:
+            self.recorder.fact("ddp", max(found, key=lambda fact: fact["gradient_mb"]))
 
     def _restore(self) -> None:
         for replica in self.watched:
@@ -324,8 +324,8 @@ def first_bucket(module: DistributedDataParallel, log: Mapping[str, str]) -> lis
     Once buckets are rebuilt in the order in which gradients get ready, torch's log says it. Before that the
     first one has the last parameters.
     """
-    if told := log.get("rebuilt_per_bucket_param_indices"):
-        return [int(number) for number in told.split(",")[0].split()]
+    if indices := log.get("rebuilt_per_bucket_param_indices"):
+        return [int(number) for number in indices.split(",")[0].split()]
     size, found, parameters = int((log.get("bucket_sizes") or "0").split(",")[0]), [], list(_sent(module))
     for number in reversed(range(len(parameters))):
         if size <= 0:

@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils.data import IterableDataset
 
 from monitor.probe.compiler import Compiler
-from monitor.probe.forward import OURS, SEAM
+from monitor.probe.forward import COMPILED_CALL_ATTR, OURS
 from monitor.probe.recorder import Recorder
 
 #: Modules of a model that are looked at.
@@ -130,7 +130,7 @@ def _elements(parameter: torch.Tensor) -> int:
 
 
 def _compiled_in_place(model: nn.Module) -> bool:
-    call = getattr(model, SEAM, None)
+    call = getattr(model, COMPILED_CALL_ATTR, None)
     return bool(getattr(call, OURS, call is not None))
 
 
@@ -147,17 +147,17 @@ def ddp_facts(model: nn.Module) -> dict[str, Any] | None:
     """
     if not isinstance(model, nn.parallel.DistributedDataParallel):
         return None
-    told = model._get_ddp_logging_data()
+    log = model._get_ddp_logging_data()
     return {
         "find_unused_parameters": bool(model.find_unused_parameters),
         "static_graph": bool(model.static_graph),
         "gradient_as_bucket_view": bool(model.gradient_as_bucket_view),
-        "bucket_cap_mb": told.get("bucket_cap_bytes", 0) / 2**20,
-        "bucket_bytes": told.get("bucket_sizes"),
-        "unused_parameter_size": told.get("unused_parameter_size"),
-        "iterations": told.get("iteration"),
-        "has_sync_bn": bool(told.get("has_sync_bn")),
-        "backend": told.get("backend_name"),
+        "bucket_cap_mb": log.get("bucket_cap_bytes", 0) / 2**20,
+        "bucket_bytes": log.get("bucket_sizes"),
+        "unused_parameter_size": log.get("unused_parameter_size"),
+        "iterations": log.get("iteration"),
+        "has_sync_bn": bool(log.get("has_sync_bn")),
+        "backend": log.get("backend_name"),
         # only this says that training runs inside `Join`, where ranks may have unequal numbers of batches
         "join": bool(getattr(getattr(model, "_join_config", None), "enable", False)),
     }

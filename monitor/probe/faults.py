@@ -55,7 +55,7 @@ class Faults:
             self._register()
             self._enable(patches)
 
-    def told(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """What the agent must know in order to ask."""
         return {
             "signal": self.signal,
@@ -130,11 +130,11 @@ def leave_traces(recorder: Recorder, patches: Patches, path: str, agent: int | N
     """
     faults = Faults(path, patches)
     faults.permitted = permit(agent)
-    recorder.event("faults", **faults.told())
+    recorder.event("faults", **faults.description())
 
     def watch() -> None:
         if faults.taken():
-            recorder.event("faults", **faults.told())
+            recorder.event("faults", **faults.description())
 
     recorder.watchers.append(watch)
     return faults

@@ -14,20 +14,20 @@ from torch import nn
 
 from monitor.probe.clock import EVAL, FORWARD, OTHER
 from monitor.probe.patches import Patches, unseen_by_compiler
-from monitor.probe.place import names_in
 from monitor.probe.recorder import Recorder
+from monitor.probe.source_location import names_in
 
 #: Frames searched upwards from the first optimizer step for the modules that are trained.
 FRAMES = 12
 #: Where `nn.Module.__call__` looks first.
-SEAM = "_compiled_call_impl"
+COMPILED_CALL_ATTR = "_compiled_call_impl"
 #: Marks our own call there; its value is the compiled call whose place it took, if the module had one.
 OURS = "_torchvitals_compiled"
 #: Names looked at in one frame.
 NAMES = 400
 
 
-class _Seam(functools.partial[Any]):
+class _CompiledCallHook(functools.partial[Any]):
     """Our call in that place. A copy of it is nothing: it would run the module that it was made for.
 
     Torch leaves the place out where it copies or pickles a module; a model with its own way may not.
@@ -37,7 +37,7 @@ class _Seam(functools.partial[Any]):
         return type(None), ()
 
 
-class Roots:
+class ModuleHooks:
     """The outermost trained modules. One where the user named it, else found at the first step.
 
     None of them is kept alive: a model that the user lets go takes its memory with it.
@@ -60,8 +60,8 @@ class Roots:
         self._patches = patches
         # TorchScript would look for the type of what stands in that place.
         ignored: list[str] = getattr(torch.jit._recursive, "ignored_attributes", [])
-        ignored.append(SEAM)
-        patches.on_undo(lambda: ignored.remove(SEAM))
+        ignored.append(COMPILED_CALL_ATTR)
+        patches.on_undo(lambda: ignored.remove(COMPILED_CALL_ATTR))
         patches.replace(nn.Module, "compile", self._compile)
         patches.replace(nn.Module, "_replicate_for_data_parallel", self._replicate)
         for module in modules:
@@ -87,7 +87,7 @@ class Roots:
 
     def time(self, module: nn.Module) -> None:
         """Time the forward pass of a part of a known module, where a framework calls it alone."""
-        if self._patches is not None and not hasattr(vars(module).get(SEAM), OURS):
+        if self._patches is not None and not hasattr(vars(module).get(COMPILED_CALL_ATTR), OURS):
             self._wrap(module)
 
     def _wrap(self, module: nn.Module) -> None:
@@ -97,32 +97,36 @@ class Roots:
         that torch itself leaves out when a module is pickled or copied.
         """
         reference = weakref.ref(module)
-        before = vars(module).get(SEAM)
-        calls = vars(module)[SEAM] = _Seam(unseen_by_compiler(self._around(reference, before)))
+        before = vars(module).get(COMPILED_CALL_ATTR)
+        calls = vars(module)[COMPILED_CALL_ATTR] = _CompiledCallHook(
+            unseen_by_compiler(self._around(reference, before))
+        )
         setattr(calls, OURS, before)
 
         def undo() -> None:
             here = reference()
-            if here is not None and vars(here).get(SEAM) is calls:
-                del vars(here)[SEAM]
+            if here is not None and vars(here).get(COMPILED_CALL_ATTR) is calls:
+                del vars(here)[COMPILED_CALL_ATTR]
                 if before is not None:
-                    vars(here)[SEAM] = before
+                    vars(here)[COMPILED_CALL_ATTR] = before
 
         assert self._patches is not None
         self._patches.on_undo(undo)
 
     def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compile(module: nn.Module, *args: Any, **kwargs: Any) -> Any:  # noqa: A001 - torch's name
-            mine = any(module is known for known in self.modules) and bool(self.recorder.gate[0])
-            before = vars(module).pop(SEAM, None) if mine else None
+            mine = any(module is known for known in self.modules) and bool(
+                self.recorder.training_thread_id[0]
+            )
+            before = vars(module).pop(COMPILED_CALL_ATTR, None) if mine else None
             try:
                 return original(module, *args, **kwargs)
             except BaseException:
                 if before is not None:
-                    vars(module)[SEAM] = before
+                    vars(module)[COMPILED_CALL_ATTR] = before
                 raise
             finally:
-                if mine and vars(module).get(SEAM) is not before:
+                if mine and vars(module).get(COMPILED_CALL_ATTR) is not before:
                     self._wrap(module)
 
         return compile
@@ -131,9 +135,9 @@ class Roots:
         def _replicate_for_data_parallel(module: nn.Module) -> Any:
             replica = original(module)
             # A replica takes over its original's attributes, and with ours it would run the original.
-            ours = vars(replica).get(SEAM)
+            ours = vars(replica).get(COMPILED_CALL_ATTR)
             if hasattr(ours, OURS):
-                vars(replica).update({SEAM: getattr(ours, OURS)})
+                vars(replica).update({COMPILED_CALL_ATTR: getattr(ours, OURS)})
             return replica
 
         return _replicate_for_data_parallel
@@ -160,28 +164,34 @@ class Roots:
         self, reference: weakref.ref[nn.Module], compiled: Callable[..., Any] | None
     ) -> Callable[..., Any]:
         recorder, clock, evaluated = self.recorder, self.recorder.clock, self._evaluated
-        gate, push, pop, ground, floor = recorder.gate, clock.push, clock.pop, clock.ground, clock.floor
+        training_thread_id, push, pop, base_phase, set_base_phase = (
+            recorder.training_thread_id,
+            clock.push,
+            clock.pop,
+            clock.base_phase,
+            clock.set_base_phase,
+        )
         grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
-        told = recorder.told
+        loop_state = recorder.loop_state
 
         def phase_of(module: Any) -> int:
-            if told.phase is not None:
-                return EVAL if told.phase == EVAL else FORWARD
+            if loop_state.phase is not None:
+                return EVAL if loop_state.phase == EVAL else FORWARD
             if not grad_enabled():
                 evaluated()
-                return EVAL if ground[0] == EVAL or not module.training else FORWARD
+                return EVAL if base_phase[0] == EVAL or not module.training else FORWARD
             if not module.training:
                 return EVAL
-            floor(OTHER)  # an evaluation that was left early: this is training again
+            set_base_phase(OTHER)  # an evaluation that was left early: this is training again
             return FORWARD
 
         def call(*args: Any, **kwargs: Any) -> Any:
             module: Any = reference()
             original = compiled or module._call_impl
-            if compiling() or get_ident() != gate[0]:
+            if compiling() or get_ident() != training_thread_id[0]:
                 return original(*args, **kwargs)
             try:
-                usual = told.phase is None and grad_enabled() and ground[0] != EVAL
+                usual = loop_state.phase is None and grad_enabled() and base_phase[0] != EVAL
                 depth = push(FORWARD if usual else phase_of(module))
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)

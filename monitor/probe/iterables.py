@@ -8,12 +8,12 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from monitor.probe.loader import Feeds
+from monitor.probe.loader import LoaderHooks
 from monitor.probe.patches import Patches
 
 
 class Fetcher:
-    """An iterator over somebody's loader; `Feeds` hangs its notes on it, as on DataLoader's own."""
+    """An iterator over somebody's loader; `LoaderHooks` hangs its notes on it, as on DataLoader's own."""
 
     def __init__(self, inner: Iterator[Any], fetch: Callable[[Any], Any]) -> None:
         self.inner = inner
@@ -35,10 +35,12 @@ class Watched:
         make: makes an iterator over it; its own `__iter__` where that was replaced.
     """
 
-    def __init__(self, loader: Any, feeds: Feeds, make: Callable[[Any], Iterator[Any]] = iter) -> None:
+    def __init__(
+        self, loader: Any, loader_hooks: LoaderHooks, make: Callable[[Any], Iterator[Any]] = iter
+    ) -> None:
         self.loader = loader
-        fetch = feeds.fetching(lambda fetcher: next(fetcher.inner))
-        self._begin = feeds.opening(lambda watched: Fetcher(make(watched.loader), fetch))
+        fetch = loader_hooks.fetching(lambda fetcher: next(fetcher.inner))
+        self._begin = loader_hooks.opening(lambda watched: Fetcher(make(watched.loader), fetch))
         self._running: Iterator[Any] | None = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -56,15 +58,15 @@ class Watched:
         return getattr(self.loader, name)
 
 
-def watch_loader(loader: Any, feeds: Feeds, patches: Patches) -> Any:
+def watch_loader(loader: Any, loader_hooks: LoaderHooks, patches: Patches) -> Any:
     """What to iterate over instead of `loader`: itself, where its class lets us in, else a `Watched`."""
     if isinstance(loader, DataLoader):
         return loader
-    watched = Watched(loader, feeds)
+    watched = Watched(loader, loader_hooks)
 
     def make(original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
         nonlocal watched
-        watched = Watched(loader, feeds, original)
+        watched = Watched(loader, loader_hooks, original)
 
         def __iter__(iterable: Any) -> Iterator[Any]:
             return iter(watched) if iterable is watched.loader else original(iterable)
@@ -74,4 +76,4 @@ def watch_loader(loader: Any, feeds: Feeds, patches: Patches) -> Any:
     with contextlib.suppress(TypeError):  # the classes of lists and generators cannot be changed
         patches.replace(type(loader), "__iter__", make)
         return loader
-    return Watched(loader, feeds)
+    return Watched(loader, loader_hooks)

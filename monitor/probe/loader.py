@@ -18,8 +18,8 @@ from monitor.probe.clock import DATA, EVAL, OTHER
 from monitor.probe.construction import where_made
 from monitor.probe.facts import loader_facts
 from monitor.probe.patches import Patches
-from monitor.probe.place import user_frame
 from monitor.probe.recorder import DATA_CPU, SAMPLES, Recorder
+from monitor.probe.source_location import user_frame
 
 #: The thread's CPU time is read around every CPU_EVERY-th step's fetches: the call costs 0.6 µs.
 CPU_EVERY = 8
@@ -29,7 +29,7 @@ LOADERS = 64
 TAG = "_torchvitals_feed"
 
 
-class Feed:
+class LoaderState:
     """What is known of one DataLoader; hangs on it and on its iterators while they live.
 
     Attributes:
@@ -65,7 +65,7 @@ class Feed:
         self.call: str | None = None
 
 
-class Feeds:
+class LoaderHooks:
     """All loaders seen in this process, and the patches on them.
 
     Attributes:
@@ -76,12 +76,12 @@ class Feeds:
         self.recorder = recorder
         self.boundary = boundary
         self.training = training
-        self._of_loader: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
+        self._of_loader: weakref.WeakKeyDictionary[Any, LoaderState] = weakref.WeakKeyDictionary()
         self._count = 0
         self._epochs: dict[str, int] = {}
         self._fetching = [False]
-        self._since: list[Feed] = []
-        self._in_step: Feed | None = None
+        self._since: list[LoaderState] = []
+        self._in_step: LoaderState | None = None
         self.looks: list[Callable[[Any, int], None]] = []
         # The last training was done in evaluation mode (frozen batch norms), so that mode says nothing.
         self._frozen = False
@@ -109,26 +109,30 @@ class Feeds:
 
     def evaluated(self) -> None:
         """A forward pass of an evaluation was seen."""
-        for feed in self._since:
-            feed.settled = False
+        for loader_state in self._since:
+            loader_state.settled = False
         if self._since:
             self._since[-1].unused = True
 
     def _iter(self, original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
-        recorder, clock, gate = self.recorder, self.recorder.clock, self.recorder.gate
+        recorder, clock, training_thread_id = (
+            self.recorder,
+            self.recorder.clock,
+            self.recorder.training_thread_id,
+        )
         fetching = self._fetching
 
         def __iter__(loader: Any) -> Iterator[Any]:
-            if get_ident() != gate[0] or fetching[0]:
+            if get_ident() != training_thread_id[0] or fetching[0]:
                 return original(loader)
             try:
                 clock.begin()
                 self.boundary.fetch()
-                feed = self._feed(loader)
-                evaluates = not torch.is_grad_enabled() or feed.evaluates
+                loader_state = self._feed(loader)
+                evaluates = not torch.is_grad_enabled() or loader_state.evaluates
                 evaluates = evaluates or not (self.training() or self._frozen)
-                if recorder.told.phase is not None:
-                    evaluates = recorder.told.phase == EVAL
+                if recorder.loop_state.phase is not None:
+                    evaluates = recorder.loop_state.phase == EVAL
                 depth, began = clock.push(EVAL if evaluates else DATA), time.perf_counter_ns()
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
@@ -138,7 +142,7 @@ class Feeds:
             finally:
                 clock.pop(depth)
             try:
-                self._opened(loader, feed, iterator, (time.perf_counter_ns() - began) / 1e6)
+                self._opened(loader, loader_state, iterator, (time.perf_counter_ns() - began) / 1e6)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
             return iterator
@@ -146,16 +150,20 @@ class Feeds:
         return __iter__
 
     def _next(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        recorder, gate, pop = self.recorder, self.recorder.gate, self.recorder.clock.pop
+        recorder, training_thread_id, pop = (
+            self.recorder,
+            self.recorder.training_thread_id,
+            self.recorder.clock.pop,
+        )
         opening, arrived, exhausted = self._opening(), self._arrived(), self._exhausted
         again, fetching, now = self._again(), self._fetching, time.perf_counter_ns
 
         def __next__(iterator: Any) -> Any:
             # A fetch inside a fetch is a dataset's own loader: its time and batches are the outer one's.
-            if get_ident() != gate[0] or fetching[0]:
+            if get_ident() != training_thread_id[0] or fetching[0]:
                 return original(iterator)
             try:
-                feed, evaluates, cpu, depth = again(iterator) or opening(iterator)
+                loader_state, evaluates, cpu, depth = again(iterator) or opening(iterator)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
                 return original(iterator)
@@ -164,176 +172,193 @@ class Feeds:
                 batch = original(iterator)
             except BaseException as error:
                 pop(depth)
-                exhausted(error, feed)
+                exhausted(error, loader_state)
                 raise
             finally:
                 fetching[0] = False
             try:
                 pop(depth)
-                arrived(batch, feed, evaluates, cpu, began)
+                arrived(batch, loader_state, evaluates, cpu, began)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
             return batch
 
         return __next__
 
-    def _again(self) -> Callable[[Any], tuple[Feed, bool, int, int] | None]:
+    def _again(self) -> Callable[[Any], tuple[LoaderState, bool, int, int] | None]:
         """As `_opening`, for the loader that fed the last training step as well; None for any other.
 
         There `_opening` would change nothing, so most fetches of a run need not ask what they are.
         """
-        recorder, since, told = self.recorder, self._since, self.recorder.told
-        push, ground, on_fetch = recorder.clock.push, recorder.clock.ground, self.boundary.fetch
+        recorder, since, loop_state = self.recorder, self._since, self.recorder.loop_state
+        push, base_phase, on_fetch = recorder.clock.push, recorder.clock.base_phase, self.boundary.fetch
         grad_enabled, training = torch.is_grad_enabled, self.training
 
-        def again(iterator: Any) -> tuple[Feed, bool, int, int] | None:
-            feed: Feed | None = vars(iterator).get(TAG)
-            if feed is None or not feed.settled or not recorder.steps % CPU_EVERY or since != [feed]:
+        def again(iterator: Any) -> tuple[LoaderState, bool, int, int] | None:
+            loader_state: LoaderState | None = vars(iterator).get(TAG)
+            if (
+                loader_state is None
+                or not loader_state.settled
+                or not recorder.steps % CPU_EVERY
+                or since != [loader_state]
+            ):
                 return None
-            if told.phase is not None or ground[0] == EVAL or not grad_enabled() or not training():
+            if loop_state.phase is not None or base_phase[0] == EVAL or not grad_enabled() or not training():
                 return None
             on_fetch()
-            return feed, False, 0, push(DATA)
+            return loader_state, False, 0, push(DATA)
 
         return again
 
-    def _opening(self) -> Callable[[Any], tuple[Feed | None, bool, int, int]]:
+    def _opening(self) -> Callable[[Any], tuple[LoaderState | None, bool, int, int]]:
         """Before a fetch: closes the step, tells training from evaluation, opens the phase."""
         recorder, clock, since = self.recorder, self.recorder.clock, self._since
-        told = recorder.told
-        push, floor, ground, begin = clock.push, clock.floor, clock.ground, clock.begin
+        loop_state = recorder.loop_state
+        push, set_base_phase, base_phase, begin = (
+            clock.push,
+            clock.set_base_phase,
+            clock.base_phase,
+            clock.begin,
+        )
         on_fetch, training, grad_enabled = self.boundary.fetch, self.training, torch.is_grad_enabled
         cpu_now = time.thread_time_ns
 
-        def opening(iterator: Any) -> tuple[Feed | None, bool, int, int]:
-            feed: Feed | None = vars(iterator).get(TAG)
-            if feed is None:
+        def opening(iterator: Any) -> tuple[LoaderState | None, bool, int, int]:
+            loader_state: LoaderState | None = vars(iterator).get(TAG)
+            if loader_state is None:
                 begin()
             grad = grad_enabled()
             if on_fetch():
                 self._trained_on()
-            if feed is None:
+            if loader_state is None:
                 evaluates = not grad or not training()
             else:
-                if feed.unused:
-                    feed.unused = False
-                    feed.evaluates = feed.evaluates or not feed.trains
-                    if feed.evaluates and feed in since:
-                        since.remove(feed)
-                feed.quiet = quiet = not training()
-                evaluates = not grad or feed.evaluates or (quiet and not self._frozen)
-                if grad and not feed.evaluates and feed not in since:
-                    since.append(feed)
-            if told.phase is not None:
-                evaluates = told.phase == EVAL
+                if loader_state.unused:
+                    loader_state.unused = False
+                    loader_state.evaluates = loader_state.evaluates or not loader_state.trains
+                    if loader_state.evaluates and loader_state in since:
+                        since.remove(loader_state)
+                loader_state.quiet = quiet = not training()
+                evaluates = not grad or loader_state.evaluates or (quiet and not self._frozen)
+                if grad and not loader_state.evaluates and loader_state not in since:
+                    since.append(loader_state)
+            if loop_state.phase is not None:
+                evaluates = loop_state.phase == EVAL
             if evaluates:
-                floor(EVAL)
-            elif ground[0] == EVAL:
-                floor(OTHER)
+                set_base_phase(EVAL)
+            elif base_phase[0] == EVAL:
+                set_base_phase(OTHER)
             cpu = 0 if recorder.steps % CPU_EVERY else cpu_now()
-            return feed, evaluates, cpu, push(EVAL if evaluates else DATA)
+            return loader_state, evaluates, cpu, push(EVAL if evaluates else DATA)
 
         return opening
 
     def _trained_on(self) -> None:
         """Something was trained since the last fetch: on the newest batch, and on others not left unused."""
         since = self._since
-        for feed in since:
+        for loader_state in since:
             newest = since[-1]
-            if feed is newest or (feed.quiet == newest.quiet and not feed.unused):
-                feed.trains, feed.evaluates, feed.unused, feed.role = True, False, False, "train"
+            if loader_state is newest or (loader_state.quiet == newest.quiet and not loader_state.unused):
+                loader_state.trains, loader_state.evaluates, loader_state.unused, loader_state.role = (
+                    True,
+                    False,
+                    False,
+                    "train",
+                )
                 self._frozen = newest.quiet
         since.clear()
 
-    def _arrived(self) -> Callable[[Any, Feed | None, bool, int, int], None]:
+    def _arrived(self) -> Callable[[Any, LoaderState | None, bool, int, int], None]:
         values, on_fetched, now = self.recorder.values, self.boundary.fetched, time.perf_counter_ns
-        told = self.recorder.told
+        loop_state = self.recorder.loop_state
         cpu_now, first, looks = time.thread_time_ns, self._first, self.looks
 
-        def arrived(batch: Any, feed: Feed | None, evaluates: bool, cpu: int, began: int) -> None:
-            if feed is not None and feed.first_wait_ms is None:
-                first(feed, evaluates, (now() - began) / 1e6)
+        def arrived(
+            batch: Any, loader_state: LoaderState | None, evaluates: bool, cpu: int, began: int
+        ) -> None:
+            if loader_state is not None and loader_state.first_wait_ms is None:
+                first(loader_state, evaluates, (now() - began) / 1e6)
             if evaluates:
-                if feed is not None and feed.role is None:
-                    feed.role = "eval"
+                if loader_state is not None and loader_state.role is None:
+                    loader_state.role = "eval"
                 return
             if cpu:
                 add(values, DATA_CPU, (cpu_now() - cpu) / 1e6)
-                if feed is not None:
-                    feed.settled = feed.trains and not (feed.quiet or self._frozen)
+                if loader_state is not None:
+                    loader_state.settled = loader_state.trains and not (loader_state.quiet or self._frozen)
                     for look in looks:
-                        look(batch, feed.number)
+                        look(batch, loader_state.number)
             on_fetched()
-            if not told.counts:
+            if not loop_state.counts:
                 return
             # Two loaders side by side give the step its samples once; one loader's batches add up.
             if values[SAMPLES] != values[SAMPLES]:
-                self._in_step = feed
-            if feed is self._in_step and (feed is None or feed.countable):
+                self._in_step = loader_state
+            if loader_state is self._in_step and (loader_state is None or loader_state.countable):
                 try:
                     count(batch, values)
                 except Exception:  # noqa: BLE001 - a batch of a kind of its own: not counted
-                    if feed is not None:
-                        feed.countable = False
+                    if loader_state is not None:
+                        loader_state.countable = False
 
         return arrived
 
-    def _exhausted(self, error: BaseException, feed: Feed | None) -> None:
+    def _exhausted(self, error: BaseException, loader_state: LoaderState | None) -> None:
         """A fetch that gave no batch: the loader's end, or something broke in it."""
         recorder = self.recorder
         try:
             if isinstance(error, StopIteration):
-                if recorder.told.phase is None:
-                    recorder.clock.floor(OTHER)
+                if recorder.loop_state.phase is None:
+                    recorder.clock.set_base_phase(OTHER)
                 self.boundary.exhausted()
-                if feed in self._since:
-                    self._since.remove(feed)
+                if loader_state in self._since:
+                    self._since.remove(loader_state)
             elif isinstance(error, RuntimeError) and "DataLoader worker" in str(error):
                 text = str(error)
                 recorder.event("worker_died", message=text.splitlines()[0], reason=text[:300])
         except Exception as broken:  # noqa: BLE001 - the training must not notice
             recorder.fail(broken)
 
-    def _feed(self, loader: Any) -> Feed:
-        feed = self._of_loader.get(loader)
-        if feed is None:
+    def _feed(self, loader: Any) -> LoaderState:
+        loader_state = self._of_loader.get(loader)
+        if loader_state is None:
             self._count += 1
-            feed = self._of_loader[loader] = Feed(self._count)
-            feed.place, feed.call = where_made(loader, user_frame(3))
-        return feed
+            loader_state = self._of_loader[loader] = LoaderState(self._count)
+            loader_state.place, loader_state.call = where_made(loader, user_frame(3))
+        return loader_state
 
-    def _opened(self, loader: Any, feed: Feed, iterator: Any, took_ms: float) -> None:
-        feed.epochs += 1
-        feed.iter_ms, feed.first_wait_ms = took_ms, None
-        feed.trains = feed.unused = feed.settled = False
-        vars(iterator)[TAG] = feed
-        if feed.epochs == 1 and feed.number <= LOADERS:
-            self._describe(loader, feed)
+    def _opened(self, loader: Any, loader_state: LoaderState, iterator: Any, took_ms: float) -> None:
+        loader_state.epochs += 1
+        loader_state.iter_ms, loader_state.first_wait_ms = took_ms, None
+        loader_state.trains = loader_state.unused = loader_state.settled = False
+        vars(iterator)[TAG] = loader_state
+        if loader_state.epochs == 1 and loader_state.number <= LOADERS:
+            self._describe(loader, loader_state)
 
-    def _first(self, feed: Feed, evaluates: bool, wait_ms: float) -> None:
-        feed.first_wait_ms = wait_ms
+    def _first(self, loader_state: LoaderState, evaluates: bool, wait_ms: float) -> None:
+        loader_state.first_wait_ms = wait_ms
         if evaluates:
             return
         # Some loops make a new loader each epoch: what is made in the same place counts on.
-        recorder, place = self.recorder, feed.place or str(feed.number)
+        recorder, place = self.recorder, loader_state.place or str(loader_state.number)
         epoch = self._epochs[place] = self._epochs.get(place, 0) + 1
         recorder.epoch = float(epoch)
         recorder.event(
             "epoch",
             epoch=epoch,
-            loader=feed.number,
-            workers_started_ms=round(feed.iter_ms, 3),
+            loader=loader_state.number,
+            workers_started_ms=round(loader_state.iter_ms, 3),
             first_wait_ms=round(wait_ms, 3),
         )
 
-    def _describe(self, loader: Any, feed: Feed) -> None:
+    def _describe(self, loader: Any, loader_state: LoaderState) -> None:
         facts = loader_facts(loader)
-        facts.update(location=feed.place, call=feed.call)
-        name = f"loader/{feed.number}"
+        facts.update(location=loader_state.place, call=loader_state.call)
+        name = f"loader/{loader_state.number}"
         recorder = self.recorder
         recorder.fact(name, {**facts, "role": None})
 
         def role() -> None:
-            recorder.fact(name, {**facts, "role": feed.role})
+            recorder.fact(name, {**facts, "role": loader_state.role})
 
         recorder.watchers.append(role)

@@ -21,12 +21,12 @@ from monitor.probe.construction import watch_construction
 from monitor.probe.cuda import Cuda
 from monitor.probe.cuda.device import Device
 from monitor.probe.ddp import Ddp
-from monitor.probe.forward import Roots
-from monitor.probe.lead import Lead
-from monitor.probe.loader import Feeds
+from monitor.probe.forward import ModuleHooks
+from monitor.probe.framework_hooks import FrameworkHooks
+from monitor.probe.loader import LoaderHooks
 from monitor.probe.patches import Patches, hide_from_compiler
-from monitor.probe.place import foreign, short, user_frame
 from monitor.probe.recorder import BACKWARDS, OPT_STEPS, Recorder
+from monitor.probe.source_location import foreign, short, user_frame
 from monitor.probe.training import (
     Depth,
     Optimizers,
@@ -42,7 +42,7 @@ _alive: weakref.WeakSet[Probe] = weakref.WeakSet()
 def _forked() -> None:
     """In a forked child nothing of ours runs: a loader's worker is no rank."""
     for probe in list(_alive):
-        probe.recorder.gate[0] = 0
+        probe.recorder.training_thread_id[0] = 0
 
 
 if hasattr(os, "register_at_fork"):
@@ -64,14 +64,16 @@ class Probe:
         self.recorder = recorder
         self.patches = Patches()
         self.boundary: Boundary = plain(recorder)
-        self.roots = Roots(recorder, lambda: self.feeds.evaluated())
-        self.feeds = Feeds(recorder, self.boundary, self.roots.training)
+        self.module_hooks = ModuleHooks(recorder, lambda: self.loader_hooks.evaluated())
+        self.loader_hooks = LoaderHooks(recorder, self.boundary, self.module_hooks.training)
         self.amp = Amp(recorder, self.boundary)
-        self.ddp = Ddp(recorder, self.roots)
-        self.optimizers = Optimizers(recorder, self.roots)
-        self.cuda = Cuda(recorder, self.patches, self.feeds.looks, transfers, device)
+        self.ddp = Ddp(recorder, self.module_hooks)
+        self.optimizers = Optimizers(recorder, self.module_hooks)
+        self.cuda = Cuda(recorder, self.patches, self.loader_hooks.looks, transfers, device)
         self._targets: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.lead = Lead(recorder, self.boundary, self.roots, self.feeds, self.patches)
+        self.hooks = FrameworkHooks(
+            recorder, self.boundary, self.module_hooks, self.loader_hooks, self.patches
+        )
         self._described: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
         self._install(modules)
         _alive.add(self)
@@ -80,9 +82,9 @@ class Probe:
         recorder, patches = self.recorder, self.patches
         hide_from_compiler("monitor.probe", "monitor.tape", "monitor.batch")
         try:
-            self.roots.install(patches, modules)
+            self.module_hooks.install(patches, modules)
             watch_construction(patches)
-            self.feeds.install(patches)
+            self.loader_hooks.install(patches)
             depth = Depth()
             install_backward(recorder, patches, self.boundary, self.amp, self.ddp, depth)
             install_optimizer(recorder, patches, self.boundary, self.optimizers, depth)
@@ -103,25 +105,25 @@ class Probe:
         """Have a framework's adapter say where steps end, once for each target."""
         if target not in self._targets:
             for module in adapter.modules(target):
-                self.roots.add(module)
-            adapter.install(target, self.lead)
+                self.module_hooks.add(module)
+            adapter.install(target, self.hooks)
             self._targets.add(target)
 
     def step(self) -> None:
         """The user says that a step ends here. With nothing trained in it, this is a loop of inference."""
         recorder = self.recorder
         inference = not recorder.values[BACKWARDS] and not recorder.values[OPT_STEPS]
-        if inference and not recorder.steps and not self.roots.modules:
-            self.roots.look(user_frame(2))
+        if inference and not recorder.steps and not self.module_hooks.modules:
+            self.module_hooks.look(user_frame(2))
         if inference and not recorder.steps:
-            recorder.told.phase = OTHER
-        elif not inference and recorder.told.whole is None:
-            recorder.told.phase = None
+            recorder.loop_state.phase = OTHER
+        elif not inference and recorder.loop_state.completes_step is None:
+            recorder.loop_state.phase = None
         recorder.clock.begin()
         self.boundary.step()
 
     def _describe(self) -> None:
-        for module in self.roots.modules:
+        for module in self.module_hooks.modules:
             if module not in self._described:
                 # The number of one that is gone is free again: in a notebook the newest takes its place.
                 taken = set(self._described.values())
@@ -131,10 +133,10 @@ class Probe:
 
     def failed(self, kind: type[BaseException], error: BaseException) -> None:
         """An exception that nobody caught ends the program: tell of it, and of the memory if that ran out."""
-        told = describe_failure(kind, error)
-        self.recorder.event("exception", **told)
+        failure = describe_failure(kind, error)
+        self.recorder.event("exception", **failure)
         with contextlib.suppress(Exception):  # the exception itself is what must get out
-            self.cuda.failed(error, told["location"], self.roots.modules, self.optimizers.alive())
+            self.cuda.failed(error, failure["location"], self.module_hooks.modules, self.optimizers.alive())
 
     def finish(self, **end: Any) -> None:
         """The last step is recorded, facts are written once more, and everything is put back."""
@@ -142,10 +144,10 @@ class Probe:
         if recorder.here:
             self.boundary.flush()
             recorder.refresh()
-            recorder.numbers.flush()
+            recorder.user_metrics.flush()
             self.cuda.finish()
         recorder.event("end", **end)
-        recorder.gate[0] = 0
+        recorder.training_thread_id[0] = 0
         self.patches.restore()
         _alive.discard(self)
         recorder.journal.close()

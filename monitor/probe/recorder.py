@@ -12,8 +12,8 @@ from threading import get_ident
 from typing import Any
 
 from monitor.probe.clock import make_clock
-from monitor.probe.numbers import Numbers
-from monitor.probe.told import Told
+from monitor.probe.loop_state import LoopState
+from monitor.probe.user_metrics import UserMetrics
 from monitor.schema import PHASES, TAPE_METRICS
 from monitor.tape.layout import GAVE_UP, LIVE_CLOSED
 from monitor.tape.writer import JournalFull, JournalWriter, TapeWriter
@@ -49,10 +49,10 @@ class Recorder:
         steps: steps recorded so far.
         end_step: end_step() ends the step now, end_step(mark) where `clock.mark()` was taken. One
             record goes to the tape.
-        gate: a list of one: the identity of the thread that trains. A hook on any other thread
+        training_thread_id: a list of one: the identity of the thread that trains. A hook on any other thread
             passes through; 0 switches every hook off.
-        told: what adapters say of the loop.
-        numbers: numbers of the user's own.
+        loop_state: what adapters say of the loop.
+        user_metrics: numbers of the user's own.
         watchers: called after a step was recorded at the numbers of FACTS_AT and every FACTS_EVERY.
         each: called after every step with its end in nanoseconds; empty where no device is watched.
     """
@@ -61,10 +61,10 @@ class Recorder:
         self.tape = tape
         self.journal = journal
         self.clock = make_clock(tape.live)
-        self.told = Told()
-        self.numbers = Numbers(lambda values: self.event("log", values=values))
+        self.loop_state = LoopState()
+        self.user_metrics = UserMetrics(lambda values: self.event("log", values=values))
         self.values: list[Any] = [0] * len(PHASES) + list(_TAIL)
-        self.gate = [get_ident()]
+        self.training_thread_id = [get_ident()]
         self.steps = 0
         self.epoch = _NAN
         self.each: list[Callable[[int], None]] = []
@@ -76,13 +76,13 @@ class Recorder:
 
     def _make_end_step(self) -> Callable[..., None]:
         values, append, phases = self.values, self.tape.append, len(PHASES)
-        lap, cut, each = self.clock.lap, self.clock.cut, self.each
+        end_now, end_at, each = self.clock.end_step, self.clock.end_step_at, self.each
 
         def end_step(marked: tuple[int, list[int]] | None = None) -> None:
             if marked is None:
-                end_ns, spent = lap()
+                end_ns, spent = end_now()
             else:
-                cut(marked)
+                end_at(marked)
                 end_ns, spent = marked
             values[:phases] = spent
             values[EPOCH] = self.epoch
@@ -99,18 +99,20 @@ class Recorder:
     @property
     def here(self) -> bool:
         """Whether the calling thread is the one that trains, and recording is on."""
-        return self.gate[0] == get_ident()
+        return self.training_thread_id[0] == get_ident()
 
     def adopt(self) -> bool:
         """Whether the calling thread, which runs a backward pass or an optimizer, is the one that trains.
 
         The first to ask is, and after its end the next: a second `fit` in a new thread is seen as well.
         """
-        caller, gate = get_ident(), self.gate
-        if gate[0] not in (0, caller) and (not self._adopted or not _lives(gate[0])):
-            gate[0] = caller
+        caller, training_thread_id = get_ident(), self.training_thread_id
+        if training_thread_id[0] not in (0, caller) and (
+            not self._adopted or not _lives(training_thread_id[0])
+        ):
+            training_thread_id[0] = caller
         self._adopted = True
-        return gate[0] == caller
+        return training_thread_id[0] == caller
 
     def refresh(self) -> None:
         """Let the watchers look for facts that changed. One that fails is not asked again."""
@@ -149,9 +151,9 @@ class Recorder:
 
         The tape says it too: a step that is not recorded must not be taken for one that does not come.
         """
-        if not self.gate[0]:
+        if not self.training_thread_id[0]:
             return
-        self.gate[0] = 0
+        self.training_thread_id[0] = 0
         text = f"monitoring is off: {type(error).__name__}: {error}. The training goes on."
         say(text)
         with contextlib.suppress(Exception):

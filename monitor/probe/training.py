@@ -24,10 +24,10 @@ from monitor.probe.adapters.plain import Boundary
 from monitor.probe.amp import Amp
 from monitor.probe.clock import BACKWARD, CHECKPOINT, OPTIMIZER
 from monitor.probe.ddp import Ddp
-from monitor.probe.forward import Roots
+from monitor.probe.forward import ModuleHooks
 from monitor.probe.patches import Patches
-from monitor.probe.place import location, user_frame
 from monitor.probe.recorder import BACKWARDS, GC, LOSS, OPT_STEPS, Recorder
+from monitor.probe.source_location import location, user_frame
 
 #: Backward passes looked at closely for an autocast around them; then every LOOK_EVERY one.
 LOOK_FIRST = 32
@@ -60,14 +60,19 @@ def install_backward(
 ) -> None:
     """Replace `torch.autograd.backward`, which `Tensor.backward` calls."""
     exchanged, replicas = ddp.after_backward, ddp.watched
-    clock, gate, adopt, late = recorder.clock, recorder.gate, recorder.adopt, depth.late
+    clock, training_thread_id, adopt, late = (
+        recorder.clock,
+        recorder.training_thread_id,
+        recorder.adopt,
+        depth.late,
+    )
     push, pop, compiling, first = clock.push, clock.pop, torch.compiler.is_dynamo_compiling, True
     after = _after_backward(recorder, boundary, amp)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(*args: Any, **kwargs: Any) -> Any:
             nonlocal first
-            if compiling() or depth.backward or (get_ident() != gate[0] and not adopt()):
+            if compiling() or depth.backward or (get_ident() != training_thread_id[0] and not adopt()):
                 return original(*args, **kwargs)
             if first:
                 first = False
@@ -94,7 +99,13 @@ def install_backward(
 
 
 def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callable[[Any], None]:
-    values, told, on_backward, calls, finite = recorder.values, recorder.told, boundary.backward, 0, True
+    values, loop_state, on_backward, calls, finite = (
+        recorder.values,
+        recorder.loop_state,
+        boundary.backward,
+        0,
+        True,
+    )
     Tensor, factor, look = torch.Tensor, amp.factor, amp.look_at_backward  # noqa: N806
 
     def after(tensors: Any) -> None:
@@ -106,7 +117,7 @@ def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callabl
             if type(loss) is float:
                 loss /= factor[0]
                 before = values[LOSS]
-                values[LOSS] = before + loss if told.sums_loss and before == before else loss
+                values[LOSS] = before + loss if loop_state.sums_loss and before == before else loss
                 # A tape's NaN says "not measured", so a loss that is none is told as an event.
                 if (loss - loss == 0.0) != finite:
                     finite = not finite
@@ -130,14 +141,19 @@ def install_optimizer(
     recorder: Recorder, patches: Patches, boundary: Boundary, known: Optimizers, depth: Depth
 ) -> None:
     """Hook every optimizer's step; what runs inside one (a parent's, a wrapped optimizer's) is part of it."""
-    clock, gate, values, adopt = recorder.clock, recorder.gate, recorder.values, recorder.adopt
+    clock, training_thread_id, values, adopt = (
+        recorder.clock,
+        recorder.training_thread_id,
+        recorder.values,
+        recorder.adopt,
+    )
     push, pop, on_optimizer = clock.push, clock.pop, boundary.optimizer
     compiling, seen = torch.compiler.is_dynamo_compiling, known.seen
     running, opened, nested, first = 0, 0, 0, True
 
     def before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal running, opened, nested, first
-        if compiling() or (get_ident() != gate[0] and not adopt()):
+        if compiling() or (get_ident() != training_thread_id[0] and not adopt()):
             return
         if first:
             first = False
@@ -152,7 +168,7 @@ def install_optimizer(
 
     def after(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal running, nested
-        if compiling() or running != id(optimizer) or get_ident() != gate[0]:
+        if compiling() or running != id(optimizer) or get_ident() != training_thread_id[0]:
             return
         if nested:
             nested -= 1
@@ -189,11 +205,11 @@ class Optimizers:
         seen: their identities.
     """
 
-    def __init__(self, recorder: Recorder, roots: Roots) -> None:
+    def __init__(self, recorder: Recorder, module_hooks: ModuleHooks) -> None:
         self.seen: set[int] = set()
         self._references: dict[int, weakref.ref[Optimizer]] = {}
         self._recorder = recorder
-        self._roots = roots
+        self._roots = module_hooks
         self._count = 0
 
     def alive(self) -> list[Optimizer]:
@@ -235,13 +251,13 @@ def optimizer_facts(optimizer: Optimizer) -> dict[str, Any]:
 
 def install_saving(recorder: Recorder, patches: Patches) -> None:
     """Time `torch.save`, and the `fsync` that follows one in the same step."""
-    clock, gate, now = recorder.clock, recorder.gate, time.perf_counter_ns
+    clock, training_thread_id, now = recorder.clock, recorder.training_thread_id, time.perf_counter_ns
     compiling, saved_in = torch.compiler.is_compiling, -1
 
     def make_save(original: Callable[..., Any]) -> Callable[..., Any]:
         def save(*args: Any, **kwargs: Any) -> Any:
             nonlocal saved_in
-            if compiling() or get_ident() != gate[0] or recorder.told.saving:
+            if compiling() or get_ident() != training_thread_id[0] or recorder.loop_state.saving:
                 return original(*args, **kwargs)
             began, opened = now(), clock.push(CHECKPOINT)
             try:
@@ -259,7 +275,7 @@ def install_saving(recorder: Recorder, patches: Patches) -> None:
 
     def make_fsync(original: Callable[..., Any]) -> Callable[..., Any]:
         def fsync(fd: Any) -> Any:
-            if get_ident() != gate[0] or saved_in != recorder.steps:
+            if get_ident() != training_thread_id[0] or saved_in != recorder.steps:
                 return original(fd)
             opened = clock.push(CHECKPOINT)
             try:
@@ -275,12 +291,12 @@ def install_saving(recorder: Recorder, patches: Patches) -> None:
 
 def install_gc(recorder: Recorder, patches: Patches) -> None:
     """Count the time that Python's garbage collector takes out of a step."""
-    gate, values, now = recorder.gate, recorder.values, time.perf_counter_ns
+    training_thread_id, values, now = recorder.training_thread_id, recorder.values, time.perf_counter_ns
     began = 0
 
     def collected(phase: str, info: dict[str, int]) -> None:
         nonlocal began
-        if get_ident() != gate[0]:
+        if get_ident() != training_thread_id[0]:
             return
         if phase == "start":
             began = now()

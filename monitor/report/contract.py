@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from monitor.diagnosis.course import Record
-from monitor.diagnosis.finding import Finding, Gain
-from monitor.diagnosis.say import Pair, again, pair_of
+from monitor.diagnosis.core.finding import Finding, Gain
+from monitor.diagnosis.core.lifecycle import Record
+from monitor.diagnosis.core.messages import Pair, again, pair_of
 
 _FIELDS = {field.name for field in fields(Finding)} - {"gain", "ranks"}
 

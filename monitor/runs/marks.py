@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monitor.diagnosis.say import say
+from monitor.diagnosis.core.messages import message
 from monitor.state import write_private
 
 FILE_NAME = "marks.json"
@@ -17,8 +17,8 @@ TAGS, TAG_CHARS, NOTE_CHARS = 12, 40, 2_000
 #: A file longer than this is none of ours.
 _MOST_BYTES = 64 * 1024
 
-_LONG_NOTE = say("a note is a text of at most {most} characters", most=NOTE_CHARS)
-_LONG_TAG = say("a tag is a text of at most {most} characters", most=TAG_CHARS)
+_LONG_NOTE = message("a note is a text of at most {most} characters", most=NOTE_CHARS)
+_LONG_TAG = message("a tag is a text of at most {most} characters", most=TAG_CHARS)
 
 _changing = threading.Lock()
 
@@ -26,7 +26,7 @@ NOTHING: Mapping[str, Any] = {"tags": [], "note": "", "archived": False}
 
 
 class MarkError(ValueError):
-    """What was given is no mark. The message says what is, in one line, by `say`."""
+    """What was given is no mark. The message says what is, in one line, by `message`."""
 
 
 def marks(folder: Path) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def mark(folder: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
 def checked(changes: Any) -> dict[str, Any]:
     """The marks among `changes`, each in its proper form. Raises MarkError."""
     if not isinstance(changes, Mapping) or not set(changes) <= set(NOTHING):
-        raise MarkError(say("marks are an object with some of: {names}", names=", ".join(NOTHING)))
+        raise MarkError(message("marks are an object with some of: {names}", names=", ".join(NOTHING)))
     found: dict[str, Any] = {}
     if "tags" in changes:
         found["tags"] = _tags(changes["tags"])
@@ -76,7 +76,7 @@ def _tags(value: Any) -> list[str]:
     tags = [_text(tag, TAG_CHARS, _LONG_TAG) for tag in value]
     found = list(dict.fromkeys(tag for tag in tags if tag))
     if len(found) > TAGS:
-        raise MarkError(say("a run has at most {most} tags", most=TAGS))
+        raise MarkError(message("a run has at most {most} tags", most=TAGS))
     return found
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from monitor.diagnosis.say import say
+from monitor.diagnosis.core.messages import message
 from monitor.runs.marks import FILE_NAME as MARKS
 from monitor.store import FILE_NAME as STORE
 
@@ -28,7 +28,7 @@ _DELETED = re.compile(r"(\d{10,12})-(.+)", re.DOTALL)
 
 
 class KeptError(Exception):
-    """The run stays where it is. The message says why, in one line, by `say`."""
+    """The run stays where it is. The message says why, in one line, by `message`."""
 
 
 def delete(folder: Path, now_unix_s: float | None = None) -> None:
@@ -38,20 +38,24 @@ def delete(folder: Path, now_unix_s: float | None = None) -> None:
         KeptError: it is a link, or holds files that are not ours, or cannot be moved.
     """
     if folder.is_symlink():
-        raise KeptError(say("{run} is a link; delete the folder that it leads to", run=folder.name))
+        raise KeptError(message("{run} is a link; delete the folder that it leads to", run=folder.name))
     foreign = [entry.name for entry in os.scandir(folder) if not _OURS.fullmatch(entry.name)]
     if foreign:
-        told = say("{run} holds a file that is not torchvitals': {file!r}", run=folder.name, file=foreign[0])
+        told = message(
+            "{run} holds a file that is not torchvitals': {file!r}", run=folder.name, file=foreign[0]
+        )
         raise KeptError(told)
     now = time.time() if now_unix_s is None else now_unix_s
     bin_ = folder.parent / FOLDER
     if bin_.is_symlink():
-        raise KeptError(say("{folder} is a link; what is deleted must stay in this folder", folder=FOLDER))
+        raise KeptError(
+            message("{folder} is a link; what is deleted must stay in this folder", folder=FOLDER)
+        )
     try:
         bin_.mkdir(mode=0o700, exist_ok=True)
         folder.rename(bin_ / f"{now:.0f}-{folder.name}")
     except OSError as error:
-        told = say("{run} cannot be moved: {why}", run=folder.name, why=error.strerror)
+        told = message("{run} cannot be moved: {why}", run=folder.name, why=error.strerror)
         raise KeptError(told) from error
 
 
@@ -63,14 +67,16 @@ def restore(run_dir: Path, run: str) -> Path:
     """
     places = [path for _, name, path in _deleted(run_dir) if name == run]
     if not places:
-        raise KeptError(say("{run!r} is not in the trash; deleted runs are kept for an hour", run=run[:128]))
+        raise KeptError(
+            message("{run!r} is not in the trash; deleted runs are kept for an hour", run=run[:128])
+        )
     target = run_dir / places[-1].name.partition("-")[2]
     if target.exists():
-        raise KeptError(say("there is a run {run} again", run=target.name))
+        raise KeptError(message("there is a run {run} again", run=target.name))
     try:
         return places[-1].rename(target)
     except OSError as error:
-        told = say("{run} cannot be brought back: {why}", run=target.name, why=error.strerror)
+        told = message("{run} cannot be brought back: {why}", run=target.name, why=error.strerror)
         raise KeptError(told) from error
 
 

@@ -29,7 +29,7 @@ def _begin() -> None:
     except ImportError:
         sys.path.append(os.path.dirname(os.path.dirname(here)))
         import monitor
-    from monitor.probe.lazy import when_training_begins
+    from monitor.probe.auto_attach import when_training_begins
 
     when_training_begins(monitor.attach)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from monitor.agent import causes, stacks, stalls
+from monitor.agent import stacks, stall_causes, stalls
 from monitor.agent.follow import Follower
 from monitor.agent.stacks import Frame, Stacks, Thread
 from monitor.agent.stalls import Stalls
@@ -195,10 +195,10 @@ def test_slow_is_no_stall(train: Train, watching: Any, sink: Any, how: str) -> N
 # Below, time is handed in: what would take minutes.
 
 
-def waiting(*files: str) -> causes.Seen:
+def waiting(*files: str) -> stall_causes.Seen:
     """A process that sleeps with these files on its main thread's stack."""
     frames = tuple(Frame(file, 7, "f") for file in files)
-    return causes.Seen(Stacks(1, (Thread("MainThread", 1, False, False, frames),)), "S")
+    return stall_causes.Seen(Stacks(1, (Thread("MainThread", 1, False, False, frames),)), "S")
 
 
 class Clocked:
@@ -208,9 +208,9 @@ class Clocked:
         self.now_ns = 10**12
         monkeypatch.setattr(stalls.time, "perf_counter_ns", lambda: self.now_ns)
         monkeypatch.setattr(stalls, "_cpu_s", lambda pid: self.cpu_s)
-        monkeypatch.setattr(causes, "look", lambda pids, *_: [self.seen for _ in pids])
+        monkeypatch.setattr(stall_causes, "look", lambda pids, *_: [self.seen for _ in pids])
         self.cpu_s = 0.0
-        self.seen = causes.Seen(
+        self.seen = stall_causes.Seen(
             Stacks(1, (Thread("MainThread", 1, False, False, (Frame("/me/t.py", 7, "f"),)),)), "S"
         )
         self.tape = TapeWriter(f"{spool}/rank-0-1.tape", rank=0, world_size=1, local_rank=0)
@@ -313,7 +313,7 @@ def test_a_compiler_at_work_is_no_stall(clocked: Clocked) -> None:
     frames = (Frame("/x/site-packages/torch/_inductor/compile_fx.py", 1, "f"), Frame("/me/t.py", 7, "f"))
     still, clocked.seen = (
         clocked.seen,
-        causes.Seen(Stacks(1, (Thread("MainThread", 1, False, False, frames),)), "S"),
+        stall_causes.Seen(Stacks(1, (Thread("MainThread", 1, False, False, frames),)), "S"),
     )
     clocked.step(0.1)
     clocked.step(0.1)

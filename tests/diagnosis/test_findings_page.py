@@ -7,8 +7,8 @@ import re
 import pytest
 from sources import ROOT
 
-from monitor.diagnosis.doctor import UNCHECKED, Detector, discover, examine
-from monitor.diagnosis.window import Window
+from monitor.diagnosis.core.doctor import UNCHECKED, Detector, discover, examine
+from monitor.diagnosis.core.window import Window
 
 PAGE = (ROOT / "docs/findings.md").read_text()
 TABLE = (ROOT / "docs/detectors.md").read_text()

@@ -13,8 +13,8 @@ from devices import MODEL, on_gpu
 from sources import ROOT
 from windows import loader
 
-from monitor.diagnosis.doctor import examine
-from monitor.diagnosis.finding import Finding
+from monitor.diagnosis.core.doctor import examine
+from monitor.diagnosis.core.finding import Finding
 
 DATA = ROOT.parent / "shared/data"
 #: ResNet-50 in float32 on a V100, batches of 32 images as float32.

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import env, event, every, loader, rank, samples, window
 
-from monitor.diagnosis.doctor import examine
-from monitor.diagnosis.window import Window
+from monitor.diagnosis.core.doctor import examine
+from monitor.diagnosis.core.window import Window
 from monitor.schema import PHASES
 
 RANDOM = np.random.default_rng(7)

@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 from sources import ROOT, Module, modules
 
-from monitor.diagnosis.verdict import TEXTS
+from monitor.diagnosis.core.verdict import TEXTS
 from monitor.exports import FORMATS
 from monitor.schema import METRICS, PHASES
 
@@ -43,7 +43,7 @@ def catalogue(names: tuple[str, ...] = ("zh-*.js",)) -> dict[str, str]:
 @cache
 def speaking() -> tuple[Module, ...]:
     """Modules whose strings reach a page."""
-    silent = {"say", "verdict", "window", "snippet", "names", "elsewhere", "steady"}
+    silent = {"messages", "verdict", "window", "snippet", "logging_names", "stack_attribution", "steady"}
     found = [one for one in modules().values() if one.room == "diagnosis" or one.name in REFUSING]
     return tuple(one for one in found if one.name.rpartition(".")[2] not in silent)
 
@@ -81,7 +81,7 @@ def said_templates() -> Iterator[tuple[str, ast.expr]]:
     """What is handed to `say`: (place, first argument)."""
     for module in speaking():
         for node in ast.walk(module.tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "say":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "message":
                 yield f"{module.path.name}:{node.lineno}", node.args[0]
 
 

@@ -11,7 +11,7 @@ import pytest
 from batches import RUN, Training
 
 from monitor import report
-from monitor.diagnosis.course import Change
+from monitor.diagnosis.core.lifecycle import Change
 from monitor.pipeline import Pipeline
 from monitor.store import Store
 
@@ -144,7 +144,7 @@ def test_alert_addresses_are_secret(hub: Hub) -> None:
 
 def test_diagnosis_once_a_second(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     """The doctor looks once a second, and always at the end."""
-    from monitor.diagnosis import doctor
+    from monitor.diagnosis.core import doctor
 
     looked: list[float] = []
     examine = doctor.examine
@@ -162,7 +162,7 @@ def test_a_broken_doctor(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_window: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr("monitor.diagnosis.doctor.examine", broken)
+    monkeypatch.setattr("monitor.diagnosis.core.doctor.examine", broken)
     training = Training()
     update = hub.take(training.start(), training.batch(5), training.batch(5, training.end()))
     assert update["status"] == "finished"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from batches import Training
 
-from monitor.live import RunState
 from monitor.pipeline.plan import planned_steps
+from monitor.run_state import RunState
 
 
 def state(*facts: tuple[str, Any], config: dict[str, Any] | None = None, **columns: float) -> RunState:

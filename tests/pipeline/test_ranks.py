@@ -12,10 +12,10 @@ from batches import RUN, Training
 from kept import LOADER
 
 from monitor.batch import Batch, Block
-from monitor.diagnosis.finding import Finding
-from monitor.live import RunState
+from monitor.diagnosis.core.finding import Finding
 from monitor.pipeline import Pipeline
 from monitor.pipeline.ranks import CELLS, Ranks
+from monitor.run_state import RunState
 
 ASK: dict[str, Any] = {"begin_s": None, "end_s": None, "columns": 12, "limit": 64, "cells": CELLS}
 

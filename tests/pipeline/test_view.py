@@ -8,8 +8,8 @@ import pytest
 from batches import STEP, Training
 
 from monitor.batch import Batch
-from monitor.live import RunState
 from monitor.pipeline import view
+from monitor.run_state import RunState
 
 
 def fed(*batches: Batch) -> RunState:

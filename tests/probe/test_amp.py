@@ -118,17 +118,17 @@ def test_two_optimizers_and_one_scaler(tmp_path: Path) -> None:
     """A GAN under a scaler: one step an iteration, both optimizer steps counted."""
 
     def loop(see: See) -> Any:
-        maker, judge = net(6), net()
-        see(maker, judge)
-        making, judging, scaler = sgd(maker), sgd(judge), GradScaler("cpu", init_scale=4.0)
+        maker, set_completes_step = net(6), net()
+        see(maker, set_completes_step)
+        making, judging, scaler = sgd(maker), sgd(set_completes_step), GradScaler("cpu", init_scale=4.0)
         for features, _ in loader():
             judging.zero_grad()
             making.zero_grad()
-            scaler.scale(judge(maker(features)).mean()).backward()
+            scaler.scale(set_completes_step(maker(features)).mean()).backward()
             scaler.step(judging)
             scaler.step(making)
             scaler.update()
-        return maker, judge
+        return maker, set_completes_step
 
     watch = alike(loop, tmp_path)
     assert watch.column("optimizer_steps") == [2.0] * BATCHES

@@ -61,7 +61,7 @@ def test_time_before_the_first_step_belongs_to_none(hands: Hands) -> None:
     clock.pop(depth)
     clock.begin()
     hands.wait(3)
-    assert clock.lap()[1] == spent(checkpoint=7, other=3)
+    assert clock.end_step()[1] == spent(checkpoint=7, other=3)
 
 
 def test_only_the_first_begin_counts(hands: Hands) -> None:
@@ -70,7 +70,7 @@ def test_only_the_first_begin_counts(hands: Hands) -> None:
     clock.begin()
     hands.wait(4)
     clock.begin()
-    assert clock.lap() == (1_004, spent(other=4))
+    assert clock.end_step() == (1_004, spent(other=4))
 
 
 def test_an_inner_phase_takes_its_time_from_the_outer_one(hands: Hands) -> None:
@@ -84,7 +84,7 @@ def test_an_inner_phase_takes_its_time_from_the_outer_one(hands: Hands) -> None:
     clock.pop(inner)
     hands.wait(3)
     clock.pop(outer)
-    assert clock.lap()[1] == spent(optimizer=5, backward=30)
+    assert clock.end_step()[1] == spent(optimizer=5, backward=30)
 
 
 def test_an_outer_pop_closes_what_an_exception_left_open(hands: Hands) -> None:
@@ -98,7 +98,7 @@ def test_an_outer_pop_closes_what_an_exception_left_open(hands: Hands) -> None:
     hands.wait(9)
     clock.pop(inner)
     clock.pop(outer)
-    assert clock.lap()[1] == spent(other=9)
+    assert clock.end_step()[1] == spent(other=9)
 
 
 def test_a_lap_closes_everything(hands: Hands) -> None:
@@ -106,20 +106,20 @@ def test_a_lap_closes_everything(hands: Hands) -> None:
     clock = make_clock([0, 0], hands)
     clock.begin()
     clock.push(FORWARD)
-    clock.lap()
+    clock.end_step()
     hands.wait(6)
-    assert clock.lap()[1] == spent(other=6)
+    assert clock.end_step()[1] == spent(other=6)
 
 
 def test_a_step_can_end_where_it_was_marked(hands: Hands) -> None:
-    """After `cut`, what came since the mark belongs to the next step."""
+    """After `end_step_at`, what came since the mark belongs to the next step."""
     clock = make_clock([0, 0], hands)
     clock.begin()
     hands.wait(10)
     marked = clock.mark()
     hands.wait(4)
-    clock.cut(marked)
-    assert (marked, clock.lap()) == ((1_010, spent(other=10)), (1_014, spent(other=4)))
+    clock.end_step_at(marked)
+    assert (marked, clock.end_step()) == ((1_010, spent(other=10)), (1_014, spent(other=4)))
 
 
 @pytest.mark.parametrize(("moved", "left"), [(4, 6), (99, 0), (-3, 10)])
@@ -130,8 +130,8 @@ def test_time_can_be_moved_to_the_phase_it_belongs_to(hands: Hands, moved: int, 
     depth = clock.push(BACKWARD)
     hands.wait(10)
     clock.pop(depth)
-    clock.move(BACKWARD, COMM, moved)
-    assert clock.lap()[1] == spent(backward=left, comm=10 - left)
+    clock.reassign(BACKWARD, COMM, moved)
+    assert clock.end_step()[1] == spent(backward=left, comm=10 - left)
 
 
 @pytest.mark.parametrize("end", ["lap", "cut"])
@@ -139,15 +139,15 @@ def test_a_steps_end_ends_the_evaluation(hands: Hands, end: str) -> None:
     """An evaluation that was left early does not swallow the steps after it."""
     clock = make_clock([0, 0], hands)
     clock.begin()
-    clock.floor(EVAL)
+    clock.set_base_phase(EVAL)
     hands.wait(2)
-    assert clock.ground[0] == EVAL
+    assert clock.base_phase[0] == EVAL
     if end == "lap":
-        clock.lap()
+        clock.end_step()
     else:
-        clock.cut(clock.mark())
+        clock.end_step_at(clock.mark())
     hands.wait(3)
-    assert (clock.ground[0], clock.lap()[1]) == (OTHER, spent(other=3))
+    assert (clock.base_phase[0], clock.end_step()[1]) == (OTHER, spent(other=3))
 
 
 def test_the_live_area_says_what_runs_now(hands: Hands) -> None:
@@ -162,7 +162,7 @@ def test_the_live_area_says_what_runs_now(hands: Hands) -> None:
     hands.wait(1)
     clock.push(DATA)
     seen.append(tuple(live))
-    clock.lap()
+    clock.end_step()
     seen.append(tuple(live))
     assert seen == [(-1, 1_000), (-1, 1_001), (DATA, 1_002), (OTHER, 1_002)]
 
@@ -179,7 +179,7 @@ class AnySequence(RuleBasedStateMachine):
         self.clock = make_clock([0, 0], self.hands)
         self.clock.begin()
         self.open: list[int] = []
-        self.ground = OTHER
+        self.base_phase = OTHER
         self.ledger = [0] * len(PHASES)
         self.marked: tuple[int, list[int]] | None = None
         self.ended_ns = self.hands.now
@@ -187,7 +187,7 @@ class AnySequence(RuleBasedStateMachine):
     @rule(nanoseconds=st.integers(0, 10**12))
     def wait(self, nanoseconds: int) -> None:
         self.hands.wait(nanoseconds)
-        self.ledger[self.open[-1] if self.open else self.ground] += nanoseconds
+        self.ledger[self.open[-1] if self.open else self.base_phase] += nanoseconds
 
     @rule(phase=phases)
     def push(self, phase: int) -> None:
@@ -200,41 +200,41 @@ class AnySequence(RuleBasedStateMachine):
         del self.open[depth:]
 
     @rule(source=phases, sink=phases, nanoseconds=st.integers(-5, 10**12))
-    def move(self, source: int, sink: int, nanoseconds: int) -> None:
+    def reassign(self, source: int, sink: int, nanoseconds: int) -> None:
         """What an open phase has spent since it was entered is not booked yet, and stays."""
         booked = self.clock.mark()[1][source]
         self.marked = None
-        self.clock.move(source, sink, nanoseconds)
+        self.clock.reassign(source, sink, nanoseconds)
         moved = min(max(nanoseconds, 0), booked)
         self.ledger[source] -= moved
         self.ledger[sink] += moved
 
     @rule(phase=st.sampled_from([EVAL, OTHER]))
-    def floor(self, phase: int) -> None:
-        self.clock.floor(phase)
-        self.ground = phase
+    def set_base_phase(self, phase: int) -> None:
+        self.clock.set_base_phase(phase)
+        self.base_phase = phase
 
     @rule()
     def mark(self) -> None:
         self.marked = self.clock.mark()
 
     @rule()
-    def lap(self) -> None:
+    def end_step(self) -> None:
         """The step's phases are the ledger's."""
-        end_ns, taken = self.clock.lap()
+        end_ns, taken = self.clock.end_step()
         assert taken == self.ledger
-        self.open, self.ledger, self.ground, self.marked = [], [0] * len(PHASES), OTHER, None
+        self.open, self.ledger, self.base_phase, self.marked = [], [0] * len(PHASES), OTHER, None
         self.ends(end_ns, taken)
 
     @precondition(lambda self: self.marked is not None)
     @rule()
-    def cut(self) -> None:
+    def end_step_at(self) -> None:
         """The rest stays for the next step."""
         assert self.marked is not None
-        self.clock.cut(self.marked)
+        self.clock.end_step_at(self.marked)
         end_ns, taken = self.marked
         self.ledger = [now - then for now, then in zip(self.ledger, taken, strict=True)]
-        self.ground, self.marked = OTHER, None
+        self.base_phase, self.marked = OTHER, None
         self.ends(end_ns, taken)
 
     def ends(self, end_ns: int, taken: list[int]) -> None:

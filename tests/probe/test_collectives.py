@@ -125,7 +125,7 @@ FSDP2 = """
 def test_fsdp2(tmp_path: Path) -> None:
     """Its gathers and scatters are communication: the rank that comes first waits in them."""
     first, second = together(tmp_path, FSDP2)
-    waited, hurried = (median(told.columns["comm_ms"][1:]) for told in (first, second))
+    waited, hurried = (median(outcome.columns["comm_ms"][1:]) for outcome in (first, second))
     assert waited > 20 > hurried
     assert median(first.columns["collective_mb"]) > 0
     assert not first.warnings + second.warnings
@@ -165,7 +165,7 @@ SPREAD = """
 def test_tensors_that_are_spread_over_ranks(tmp_path: Path) -> None:
     """A DTensor summed up in every step, its module loaded after we attached: the first to come waits."""
     first, second = together(tmp_path, SPREAD)
-    waited, hurried = (median(told.columns["comm_ms"][4:]) for told in (first, second))
+    waited, hurried = (median(outcome.columns["comm_ms"][4:]) for outcome in (first, second))
     assert waited > 20 > hurried
     assert median(first.columns["collective_mb"][4:]) == pytest.approx(8 * 8 * 4 / 1e6)
     assert not first.warnings + second.warnings

@@ -76,12 +76,12 @@ class Simple(nn.Module):
 
 def test_recompilations_have_their_reason_and_their_last_step() -> None:
     """They are added up over all times that were asked, and each is counted once."""
-    told, model = Compiler(), Simple()
+    result, model = Compiler(), Simple()
     compiled(model, 2, 3)
-    first = told.facts(step=10)
-    assert told.facts(step=20) == first
+    first = result.facts(step=10)
+    assert result.facts(step=20) == first
     compiled(model, 2, 3, 4)
-    (found,) = (told.facts(step=30) or {})["recompiles"]
+    (found,) = (result.facts(step=30) or {})["recompiles"]
     assert (found["function"], found["count"], found["last_step"]) == ("forward", 2, 30)
     assert found["reason"].startswith("tensor 'features' size mismatch at index 0")
     assert found["location"] == f"tests/probe/test_compiler.py:{Simple.forward.__code__.co_firstlineno}"
@@ -90,10 +90,10 @@ def test_recompilations_have_their_reason_and_their_last_step() -> None:
 def test_giving_up_is_told() -> None:
     """Once torch has hit its limit of recompilations, it runs the function as it is: that is a fact."""
     compiled(Simple(), *range(2, 5))
-    told = Compiler()
-    before = told.facts(step=1)
+    result = Compiler()
+    before = result.facts(step=1)
     compiled(Simple(), *range(5, 14))
-    after = told.facts(step=2)
+    after = result.facts(step=2)
     assert (before or {})["limit_hit"] is False
     assert (after or {})["limit_hit"] is True
 

@@ -91,7 +91,7 @@ def test_without_a_device_no_step_does_anything_for_it(tmp_path: Path) -> None:
         train()
         assert watch.recorder.each == []
         assert watch.recorder.clock.trace == []
-        assert watch.probe.feeds.looks == []
+        assert watch.probe.loader_hooks.looks == []
     assert not torch.cuda.is_initialized()
 
 
@@ -201,10 +201,10 @@ def test_a_memory_error_that_the_program_caught_is_told(tmp_path: Path) -> None:
         device.counters = counters(num_ooms=1)
 
     watch = timed(tmp_path, device, between)
-    (told,) = watch.kinds("oom")
-    assert told["caught"] is True
-    assert (told["allocated_mb"], told["split_mb"]) == (6500, 6400)
-    assert "holders" not in told
+    (result,) = watch.kinds("oom")
+    assert result["caught"] is True
+    assert (result["allocated_mb"], result["split_mb"]) == (6500, 6400)
+    assert "holders" not in result
 
 
 def test_a_device_that_fails_ends_nothing_but_its_rows(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_everything_is_put_back(tmp_path: Path) -> None:
     """After detach no step, phase or batch is looked at."""
     with watching(tmp_path, device=FakeDevice()) as watch:
         train()
-    assert watch.recorder.each == watch.recorder.clock.trace == watch.probe.feeds.looks == []
+    assert watch.recorder.each == watch.recorder.clock.trace == watch.probe.loader_hooks.looks == []
 
 
 def test_batches_are_described(tmp_path: Path) -> None:
@@ -295,11 +295,11 @@ MESSAGE = "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total cap
 def test_an_error_that_ends_the_run_is_explained(tmp_path: Path) -> None:
     """What was asked for, what there was, and where in the program."""
     watch = Watch(tmp_path, device=FakeDevice())
-    told = fail(watch, MESSAGE)
-    assert told["requested_mb"] == pytest.approx(2.5 * 2**30 / 1e6)
-    assert (told["caught"], told["device"], told["free_mb"]) == (False, 0, 12.5)
-    assert told["location"].startswith("tests/probe/test_cuda.py:")
-    assert told["categories"]["other"] == 0
+    result = fail(watch, MESSAGE)
+    assert result["requested_mb"] == pytest.approx(2.5 * 2**30 / 1e6)
+    assert (result["caught"], result["device"], result["free_mb"]) == (False, 0, 12.5)
+    assert result["location"].startswith("tests/probe/test_cuda.py:")
+    assert result["categories"]["other"] == 0
     assert [event["kind"] for event in watch.events if event["kind"] in ("exception", "oom")] == [
         "exception",
         "oom",
@@ -331,9 +331,9 @@ def test_a_device_that_answers_nothing_is_told_of_all_the_same(tmp_path: Path) -
     device = FakeDevice()
     watch = Watch(tmp_path, device=device)
     device.broken = True
-    told = fail(watch, MESSAGE)
-    assert told["message"] == MESSAGE
-    assert "categories" not in told
+    result = fail(watch, MESSAGE)
+    assert result["message"] == MESSAGE
+    assert "categories" not in result
 
 
 def test_a_snapshot_of_very_many_blocks_is_not_taken(tmp_path: Path) -> None:
@@ -342,9 +342,9 @@ def test_a_snapshot_of_very_many_blocks_is_not_taken(tmp_path: Path) -> None:
     watch = Watch(tmp_path, device=device)
     many: dict[str, Any] = {**counters(), "active": {"all": {"current": 1_000_000}}}
     device.counters = many
-    told = fail(watch, MESSAGE)
+    result = fail(watch, MESSAGE)
     assert "segments" not in device.calls
-    assert told["allocated_mb"] == 6500
+    assert result["allocated_mb"] == 6500
 
 
 def test_patches_are_the_probes(tmp_path: Path) -> None:

@@ -42,14 +42,22 @@ class Ran:
     """A run that ended, as its report and its store tell it."""
 
     def __init__(self, folder: Path) -> None:
-        script, told = folder / "train.py", folder / "report.json"
+        script, result = folder / "train.py", folder / "report.json"
         script.write_text(textwrap.dedent(SCRIPT))
         env = {**os.environ, "MONITOR_STATE_DIR": str(folder / "state"), "OMP_NUM_THREADS": "1"}
-        ours = ["run", "--no-dashboard", "--run-dir", str(folder / "runs"), "--json", str(told), str(script)]
+        ours = [
+            "run",
+            "--no-dashboard",
+            "--run-dir",
+            str(folder / "runs"),
+            "--json",
+            str(result),
+            str(script),
+        ]
         self.done = subprocess.run(
             [sys.executable, "-m", "monitor", *ours], env=env, capture_output=True, text=True
         )
-        self.report: dict[str, Any] = json.loads(told.read_text())
+        self.report: dict[str, Any] = json.loads(result.read_text())
         with Store(folders(folder / "runs")[0] / FILE_NAME) as store:
             self.keys = set(store.keys("cuda/0"))
             self.steps = store.totals("cuda/0", ["cuda_steps"])["cuda_steps"][0]
@@ -84,9 +92,9 @@ def test_facts_arrive(ran: Ran) -> None:
 
 def test_who_held_the_memory_is_kept(ran: Ran) -> None:
     """With the run, for report and page."""
-    (told,) = [event for event in ran.events if event["kind"] == "oom"]
-    assert told["requested_mb"] == pytest.approx(2**31 / 1e6)
-    assert (told["caught"], told["rank"]) == (False, 0)
+    (result,) = [event for event in ran.events if event["kind"] == "oom"]
+    assert result["requested_mb"] == pytest.approx(2**31 / 1e6)
+    assert (result["caught"], result["rank"]) == (False, 0)
 
 
 def test_the_report_knows_the_memory(ran: Ran) -> None:

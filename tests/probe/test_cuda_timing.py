@@ -36,7 +36,7 @@ class Loop:
         self.phase(FORWARD, host, forward)
         self.phase(BACKWARD, host, backward)
         self.phase(OPTIMIZER, host, 1)
-        self.clock.lap()
+        self.clock.end_step()
         self.timing.step(self.now())
 
     def steps(self, count: int, **parts: float) -> None:

@@ -94,7 +94,7 @@ def test_what_is_returned_and_raised_is_torchs(tmp_path: Path, monkeypatch: pyte
     with watching(tmp_path, device=FakeDevice()) as watch:
         with pytest.raises(RuntimeError, match="illegal memory access"):
             call("_cuda_synchronize")
-        assert watch.recorder.gate[0]
+        assert watch.recorder.training_thread_id[0]
 
 
 @pytest.mark.parametrize(

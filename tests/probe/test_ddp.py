@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from loops import BATCHES, error, learn, loader, net, sgd
-from together import Told, together
+from together import LoopState, together
 from torch import nn
 from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
@@ -282,9 +282,9 @@ STRAGGLER = """
 """
 
 
-def usual(told: Told, key: str) -> float:
+def usual(loop_state: LoopState, key: str) -> float:
     """Median of all steps but the first."""
-    return median(told.columns[key][1:])
+    return median(loop_state.columns[key][1:])
 
 
 def test_two_ranks(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_two_ranks(tmp_path: Path) -> None:
     assert usual(second, "other_ms") > 25 > usual(first, "backward_ms")
     assert not first.warnings + second.warnings
     bare = together(tmp_path / "bare", STRAGGLER, watched=False)
-    assert [told.weights for told in (first, second)] == [told.weights for told in bare]
+    assert [result.weights for result in (first, second)] == [result.weights for result in bare]
 
 
 def test_copying_into_the_bucket_is_not_waiting(tmp_path: Path) -> None:
@@ -405,9 +405,9 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Odd:
 
 def test_odd_passes_change_no_result_either(odd: Odd) -> None:
     """To the last bit, and nothing of ours fails."""
-    assert [told.weights for told in odd.ranks] == [told.weights for told in odd.bare]
-    assert not [warning for told in odd.ranks for warning in told.warnings]
-    assert [len(told.columns["syncs"]) for told in odd.ranks] == [8 * len(Odd.PARTS)] * 2
+    assert [result.weights for result in odd.ranks] == [result.weights for result in odd.bare]
+    assert not [warning for result in odd.ranks for warning in result.warnings]
+    assert [len(result.columns["syncs"]) for result in odd.ranks] == [8 * len(Odd.PARTS)] * 2
 
 
 def test_a_pass_that_leaves_a_few_parameters_out_waits_for_nobody(odd: Odd) -> None:

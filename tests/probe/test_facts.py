@@ -36,8 +36,8 @@ def test_threads_that_change_are_told_anew(tmp_path: Path) -> None:
         for batch in loader():
             learn(model, optimizer, batch)
             torch.set_num_threads(2)
-    told = [event["value"]["threads"] for event in watch.kinds("fact") if event["name"] == "threads"]
-    assert told[-1] == 2
+    result = [event["value"]["threads"] for event in watch.kinds("fact") if event["name"] == "threads"]
+    assert result[-1] == 2
 
 
 class Mixed(nn.Module):

@@ -34,7 +34,7 @@ def run(path: Path, code: str, *options: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def told(path: Path, code: str, *options: str) -> Any:
+def result(path: Path, code: str, *options: str) -> Any:
     """What such a process prints, as JSON."""
     done = run(path, code, *options)
     assert done.returncode == 0, done.stderr
@@ -50,7 +50,7 @@ threading.Thread(target=threading.Event().wait, name="side", daemon=True).start(
 os.kill(os.getpid(), faults.signal)
 print(json.dumps({**faults.told(), "ident": threading.main_thread().ident, "first": first}))
 """
-    found = told(path, code)
+    found = result(path, code)
     assert (found["signal"], found["main"], found["file"]) == (found["first"], found["ident"], "stacks")
     text = path.read_text()
     assert f"0x{found['main']:016x}" in text
@@ -74,7 +74,7 @@ if not child:
 os.waitpid(child, 0)
 print(json.dumps(made[0].told()))
 """
-    assert told(tmp_path / "stacks", code)["signal"]
+    assert result(tmp_path / "stacks", code)["signal"]
     assert "in in_the_child" in (tmp_path / "stacks").read_text()
 
 
@@ -87,7 +87,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [first + 2])
 faulthandler.register(first + 3, file=sys.stderr)
 print(json.dumps(Faults(path, patches).signal - first))
 """
-    assert told(tmp_path / "stacks", code) == 4
+    assert result(tmp_path / "stacks", code) == 4
 
 
 def test_a_handler_of_the_user_s_that_comes_later_wins(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ faults.release()
 assert signal.getsignal(first) is mine
 os.kill(os.getpid(), first)
 """
-    assert told(tmp_path / "stacks", code) == [False, True, None, False]
+    assert result(tmp_path / "stacks", code) == [False, True, None, False]
 
 
 def test_everything_is_put_back(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ patches.restore(); faults.release(); faults.release()
 after = caught(), sorted(os.listdir("/proc/self/fd")), faulthandler.enable, faulthandler.is_enabled
 print(json.dumps([before == after, during != before[:2], faults._fd]))
 """
-    assert told(tmp_path / "stacks", code) == [True, True, -1]
+    assert result(tmp_path / "stacks", code) == [True, True, -1]
 
 
 def test_a_fatal_signal_leaves_its_trace(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_user_who_wants_the_trace_gets_it(tmp_path: Path, how: str) -> None:
 def test_a_handler_for_a_fatal_signal_is_left_alone(tmp_path: Path) -> None:
     """Some runtimes live on SIGSEGV: where anybody handles one of these, ours stay away."""
     code = "signal.signal(signal.SIGSEGV, lambda *_: None)\nprint(json.dumps(Faults(path, patches).fatal))"
-    assert told(tmp_path / "stacks", code) is False
+    assert result(tmp_path / "stacks", code) is False
 
 
 def test_where_nothing_can_be_had_nothing_is_said(tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ def test_the_file_s_number_is_high(tmp_path: Path) -> None:
     """A program that closes all it has and opens anew does not get our number for its own file."""
     made = Faults(str(tmp_path / "stacks"), Patches())
     try:
-        assert made.told()["fd"] >= faults.HIGH_FD
-        assert not os.get_inheritable(made.told()["fd"])
+        assert made.description()["fd"] >= faults.HIGH_FD
+        assert not os.get_inheritable(made.description()["fd"])
     finally:
         made.release()
 

@@ -206,8 +206,8 @@ def test_a_wrapper_stands_for_what_it_wraps(tmp_path: Path) -> None:
         optimizer = sgd(outer)
         for batch in loader():
             learn(outer, optimizer, batch)
-    assert watch.probe.roots.modules == [outer]
-    assert stranger not in watch.probe.roots.modules
+    assert watch.probe.module_hooks.modules == [outer]
+    assert stranger not in watch.probe.module_hooks.modules
 
 
 def test_every_later_model_is_found(tmp_path: Path) -> None:

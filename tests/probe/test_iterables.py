@@ -47,7 +47,7 @@ def test_a_loader_of_ones_own_is_watched_in_place(tmp_path: Path) -> None:
     loader = Pipeline()
     with watching(tmp_path) as seen:
         assert seen.probe is not None
-        assert watch_loader(loader, seen.probe.feeds, seen.probe.patches) is loader
+        assert watch_loader(loader, seen.probe.loader_hooks, seen.probe.patches) is loader
         train(loader)
     assert seen.steps == 12
     assert seen.columns["data_ms"].min() >= 10
@@ -56,7 +56,7 @@ def test_a_loader_of_ones_own_is_watched_in_place(tmp_path: Path) -> None:
     fact = next(event["value"] for event in seen.of("fact") if event["name"] == "loader/1")
     assert (fact["batch_size"], fact["num_workers"], fact["length"]) == (8, None, 6)
     assert "__iter__" in vars(Pipeline)
-    assert not isinstance(iter(loader), type(iter(Watched(loader, seen.probe.feeds))))
+    assert not isinstance(iter(loader), type(iter(Watched(loader, seen.probe.loader_hooks))))
 
 
 def test_another_object_of_its_class_is_left_alone(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_another_object_of_its_class_is_left_alone(tmp_path: Path) -> None:
     loader, other = Pipeline(), Pipeline()
     with watching(tmp_path) as seen:
         assert seen.probe is not None
-        watch_loader(loader, seen.probe.feeds, seen.probe.patches)
+        watch_loader(loader, seen.probe.loader_hooks, seen.probe.patches)
         for _ in other:
             pass
         train(loader, 1)
@@ -77,7 +77,7 @@ def test_what_cannot_be_changed_is_wrapped(tmp_path: Path, kind: Any) -> None:
     """Lists, generators, iterators: the loop takes `session.loader` instead."""
     with watching(tmp_path) as seen:
         assert seen.probe is not None
-        watched = watch_loader(kind(Pipeline()), seen.probe.feeds, seen.probe.patches)
+        watched = watch_loader(kind(Pipeline()), seen.probe.loader_hooks, seen.probe.patches)
         train(watched, 1)
     assert seen.steps == 6
     assert seen.sum("samples") == 48
@@ -87,7 +87,7 @@ def test_a_wrapped_loader_looks_like_its_own(tmp_path: Path) -> None:
     """Its length, its attributes, and `next` on it."""
     with watching(tmp_path) as seen:
         assert seen.probe is not None
-        watched = Watched(Pipeline(), seen.probe.feeds)
+        watched = Watched(Pipeline(), seen.probe.loader_hooks)
         assert len(watched) == 6
         assert watched.batch_size == 8
         assert len(next(watched)[0]) == 8
@@ -100,7 +100,7 @@ def test_a_data_loader_needs_nothing(tmp_path: Path) -> None:
     loader = torch.utils.data.DataLoader(digits(32), 8)
     with watching(tmp_path) as seen:
         assert seen.probe is not None
-        assert watch_loader(loader, seen.probe.feeds, seen.probe.patches) is loader
+        assert watch_loader(loader, seen.probe.loader_hooks, seen.probe.patches) is loader
         train(loader, 1)
     assert seen.steps == 4
     assert seen.sum("samples") == 32
@@ -110,5 +110,5 @@ def test_after_detach_everything_passes_through(tmp_path: Path) -> None:
     """A wrapped loader that the user still holds goes on working."""
     with watching(tmp_path) as seen:
         assert seen.probe is not None
-        watched = watch_loader([1, 2, 3], seen.probe.feeds, seen.probe.patches)
+        watched = watch_loader([1, 2, 3], seen.probe.loader_hooks, seen.probe.patches)
     assert list(watched) == [1, 2, 3]

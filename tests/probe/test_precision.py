@@ -33,9 +33,9 @@ def test_the_older_setting(word: str) -> None:
 
 @newer
 @pytest.mark.parametrize(("told", "word"), [("tf32", "high"), ("ieee", "highest")])
-def test_the_newer_setting(told: str, word: str) -> None:
+def test_the_newer_setting(result: str, word: str) -> None:
     """In the older one's words, although torch then refuses to tell by the older question."""
-    torch.backends.cuda.matmul.fp32_precision = told
+    torch.backends.cuda.matmul.fp32_precision = result
     assert matmul_precision() == word
 
 

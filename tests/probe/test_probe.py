@@ -448,8 +448,8 @@ PLANTS = {
     "clip": (amp.Amp, "_clipped"),
     "autocast": (amp.Amp, "_entered"),
     "backward": (amp.Amp, "look_at_backward"),
-    "trained on": (loaders.Feeds, "_trained_on"),
-    "first": (loaders.Feeds, "_first"),
+    "trained on": (loaders.LoaderHooks, "_trained_on"),
+    "first": (loaders.LoaderHooks, "_first"),
 }
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.diagnosis.course import Record
-from monitor.diagnosis.finding import Finding, gain_from_share
-from monitor.diagnosis.say import say
+from monitor.diagnosis.core.finding import Finding, gain_from_share
+from monitor.diagnosis.core.lifecycle import Record
+from monitor.diagnosis.core.messages import message
 from monitor.report.contract import finding_form, plain, record_of, untold
 
 FINDING = Finding(
@@ -75,7 +75,7 @@ def test_plain_numpy() -> None:
 def test_what_was_said_travels_with_its_template() -> None:
     """A hub that starts anew still knows how its sentences were made; a report need not."""
     said = replace(
-        FINDING, cause=say("slower {phase}", phase="data"), gain=gain_from_share(0.5, say("{n}", n=1))
+        FINDING, cause=message("slower {phase}", phase="data"), gain=gain_from_share(0.5, message("{n}", n=1))
     )
     form = finding_form(Record(said, 4.1))
     assert form["i18n"] == {"cause": ["slower {phase}", {"phase": "data"}], "basis": ["{n}", {"n": "1"}]}

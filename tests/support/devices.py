@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from windows import env, loader, rank, samples, window
 
-from monitor.diagnosis.window import Rank, Window
+from monitor.diagnosis.core.window import Rank, Window
 
 #: A step of 50 ms, of which the host launches for 20 and waits for the device at the end.
 STEP = {"data": 1.0, "forward": 8.0, "backward": 10.0, "optimizer": 1.0, "other": 30.0}

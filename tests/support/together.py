@@ -58,7 +58,7 @@ os._exit(0)
 """
 
 
-class Told:
+class LoopState:
     """What one rank wrote: `columns` (key -> a value a step), `facts`, `warnings`, `weights` (a digest)."""
 
     def __init__(self, stem: Path) -> None:
@@ -76,7 +76,7 @@ class Told:
 
 def together(
     folder: Path, body: str, *, watched: bool = True, size: int = 2, timeout_s: float = 120
-) -> list[Told]:
+) -> list[LoopState]:
     """Run `body` on so many ranks. It makes `model`, and knows `rank`, `size` and torch's usual names."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.py").write_text(_HEAD + textwrap.dedent(body) + _TAIL)
@@ -92,7 +92,7 @@ def together(
             rank.kill()
             rank.wait()
     assert codes == [0] * size, [(folder / f"rank-{rank}.stderr").read_text() for rank in range(size)]
-    return [Told(folder / f"rank-{rank}") for rank in range(size)]
+    return [LoopState(folder / f"rank-{rank}") for rank in range(size)]
 
 
 def _start(folder: Path, rank: int, size: int, watched: bool, patience_s: float) -> subprocess.Popen[bytes]:

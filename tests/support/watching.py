@@ -46,7 +46,7 @@ class Watch:
     def see(self, *modules: nn.Module) -> None:
         """As `attach(module)` for each."""
         for module in modules:
-            self.probe.roots.add(module)
+            self.probe.module_hooks.add(module)
 
     def finish(self) -> None:
         """Detach, and read what was written."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.diagnosis.window import Rank, Window
+from monitor.diagnosis.core.window import Rank, Window
 from monitor.schema import PHASES
 
 #: A healthy step of 16 ms, as the zoo's baseline has it, in milliseconds.

@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 from webhub import INGEST, VIEWER, Hub
 
-from monitor import passes
+from monitor import frame_tickets
 from monitor.web.frames import ANCESTORS
 
 EVIL = {"Host": "evil.example", "Origin": "https://evil.example"}
 
 
 def ticket(at: float | None = None) -> str:
-    return passes.issue(VIEWER, "ticket", time.time() if at is None else at)
+    return frame_tickets.issue(VIEWER, "ticket", time.time() if at is None else at)
 
 
 def entered(hub: Hub, query: str = "") -> str:
@@ -50,10 +50,10 @@ def test_a_page_can_ask_whether_it_reaches_us(hub: Hub):
     "given",
     [
         "1-" + "0" * 32,
-        passes.issue(VIEWER, "ticket", 0),
-        passes.issue(VIEWER, "pass", 0),
-        passes.issue(INGEST, "pass", time.time()),
-        passes.issue(INGEST, "ticket", time.time()),
+        frame_tickets.issue(VIEWER, "ticket", 0),
+        frame_tickets.issue(VIEWER, "pass", 0),
+        frame_tickets.issue(INGEST, "pass", time.time()),
+        frame_tickets.issue(INGEST, "ticket", time.time()),
         VIEWER,
         "",
     ],
@@ -69,7 +69,7 @@ def test_what_ended_or_is_none_opens_nothing(hub: Hub, prefix: str, given: str):
 
 def test_an_ended_view_says_what_to_do(hub: Hub):
     """In words, in the frame."""
-    assert "Run the cell again" in hub.get(f"/in/{passes.issue(VIEWER, 'pass', 0)}/", token=None).text
+    assert "Run the cell again" in hub.get(f"/in/{frame_tickets.issue(VIEWER, 'pass', 0)}/", token=None).text
 
 
 def test_a_pass_holds_under_any_name(hub: Hub):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from torch import nn
 
-    from monitor.probe.lead import Lead
+    from monitor.probe.framework_hooks import FrameworkHooks
 
 
 class Adapter(Protocol):
@@ -34,7 +34,7 @@ class Adapter(Protocol):
     def modules(self, target: Any) -> list[nn.Module]:
         """The modules behind it, as far as they are known before the training begins."""
 
-    def install(self, target: Any, lead: Lead) -> None:
+    def install(self, target: Any, hooks: FrameworkHooks) -> None:
         """Register the framework's own callbacks, and see to it that detach takes them back."""
 
 

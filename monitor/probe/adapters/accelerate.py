@@ -15,7 +15,7 @@ from monitor.probe.adapters import descends
 if TYPE_CHECKING:
     from torch import nn
 
-    from monitor.probe.lead import Lead
+    from monitor.probe.framework_hooks import FrameworkHooks
 
 NAME = "an Accelerate Accelerator"
 PACKAGES = ("accelerate",)
@@ -33,37 +33,41 @@ def modules(target: Any) -> list[nn.Module]:
     return list(target._models)
 
 
-def install(target: Any, lead: Lead) -> None:
+def install(target: Any, hooks: FrameworkHooks) -> None:
     """Let `sync_gradients` say which backward passes complete a step, and watch what is prepared."""
     gradients = target.gradient_state
-    lead.judge(lambda: bool(gradients.sync_gradients), sums_loss=target.gradient_accumulation_steps > 1)
-    count_batches(lead)
+    hooks.set_completes_step(
+        lambda: bool(gradients.sync_gradients), sums_loss=target.gradient_accumulation_steps > 1
+    )
+    count_batches(hooks)
     kind = type(target)
-    lead.wrap(kind, "prepare_model", _prepared(lead))
-    lead.wrap(kind, "log", _logged(lead))
+    hooks.wrap(kind, "prepare_model", _prepared(hooks))
+    hooks.wrap(kind, "log", _logged(hooks))
     for name in ("save_state", "save_model", "save"):
-        lead.time_saving(kind, name)
+        hooks.time_saving(kind, name)
 
 
-def count_batches(lead: Lead) -> None:
+def count_batches(hooks: FrameworkHooks) -> None:
     """Count batches where Accelerate's loaders hand them out. Transformers' Trainer uses them as well."""
     loaders = sys.modules.get("accelerate.data_loader")
     for name in ("DataLoaderShard", "DataLoaderDispatcher", "SkipDataLoader"):
         kind = getattr(loaders, name, None)
         if kind is not None and "__iter__" in vars(kind):
-            lead.wrap(kind, "__iter__", lambda original: _iterating(lead, original))
+            hooks.wrap(kind, "__iter__", lambda original: _iterating(hooks, original))
 
 
-def _iterating(lead: Lead, original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+def _iterating(
+    hooks: FrameworkHooks, original: Callable[[Any], Iterator[Any]]
+) -> Callable[[Any], Iterator[Any]]:
     def __iter__(loader: Any) -> Iterator[Any]:
         iterator = original(loader)
-        return lead.handing_out(iterator) if lead.recorder.here else iterator
+        return hooks.handing_out(iterator) if hooks.recorder.here else iterator
 
     return __iter__
 
 
-def _prepared(lead: Lead) -> Callable[[Any], Any]:
-    add = lead.safe(lead.roots.add)
+def _prepared(hooks: FrameworkHooks) -> Callable[[Any], Any]:
+    add = hooks.safe(hooks.module_hooks.add)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def prepare_model(*args: Any, **kwargs: Any) -> Any:
@@ -76,8 +80,8 @@ def _prepared(lead: Lead) -> Callable[[Any], Any]:
     return make
 
 
-def _logged(lead: Lead) -> Callable[[Any], Any]:
-    note = lead.safe(lead.log)
+def _logged(hooks: FrameworkHooks) -> Callable[[Any], Any]:
+    note = hooks.safe(hooks.log)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def log(accelerator: Any, values: Any, *args: Any, **kwargs: Any) -> Any:

@@ -16,7 +16,7 @@ from monitor.probe.adapters import descends
 if TYPE_CHECKING:
     from torch import nn
 
-    from monitor.probe.lead import Lead
+    from monitor.probe.framework_hooks import FrameworkHooks
 
 NAME = "a fastai Learner"
 PACKAGES = ("fastai",)
@@ -34,33 +34,33 @@ def modules(target: Any) -> list[nn.Module]:
     return [target.model]
 
 
-def install(target: Any, lead: Lead) -> None:
+def install(target: Any, hooks: FrameworkHooks) -> None:
     """Wrap methods of fastai's own: to a callback it hands each of its two dozen events, at 50 µs a batch."""
 
     first: list[bool] = []
     later: list[int] = []
 
     def begin(learner: Any) -> None:
-        lead.begins()
-        lead.roots.add(learner.model)
+        hooks.begins()
+        hooks.module_hooks.add(learner.model)
         first[:] = [True]
 
     def end_batch(learner: Any) -> None:
-        if lead.leads and learner.training and lead.stepped():
-            lead.step(learner.epoch + 1)
+        if hooks.leads and learner.training and hooks.stepped():
+            hooks.step(learner.epoch + 1)
             if first:  # how many batches a step takes is known from the first one on
                 first.clear()
-                lead.plan(_left(learner, later.pop() if later else 0))
+                hooks.plan(_left(learner, later.pop() if later else 0))
 
     owner = next(base for base in type(target).__mro__ if base.__name__ == "Learner")
     if hasattr(owner, "fine_tune"):
-        lead.wrap(owner, "fine_tune", _fine_tuning(later))
-    lead.time_loop(owner, "fit", begin)
-    lead.after(owner, "one_batch", end_batch)
-    lead.time_evaluation(owner, "_do_epoch_validate")
-    lead.time_optimizer(importlib.import_module("fastai.optimizer").Optimizer, "step")
+        hooks.wrap(owner, "fine_tune", _fine_tuning(later))
+    hooks.time_loop(owner, "fit", begin)
+    hooks.after(owner, "one_batch", end_batch)
+    hooks.time_evaluation(owner, "_do_epoch_validate")
+    hooks.time_optimizer(importlib.import_module("fastai.optimizer").Optimizer, "step")
     loading = importlib.import_module("fastai.data.load")
-    lead.wrap(loading, "_loaders", lambda kinds: tuple(lead.feeds.opening(kind) for kind in kinds))
+    hooks.wrap(loading, "_loaders", lambda kinds: tuple(hooks.loader_hooks.opening(kind) for kind in kinds))
 
 
 def _left(learner: Any, later: int) -> float:

@@ -18,7 +18,7 @@ from monitor.probe.adapters.accelerate import count_batches
 if TYPE_CHECKING:
     from torch import nn
 
-    from monitor.probe.lead import Lead
+    from monitor.probe.framework_hooks import FrameworkHooks
 
 NAME = "a Hugging Face Trainer"
 PACKAGES = ("transformers",)
@@ -36,39 +36,39 @@ def modules(target: Any) -> list[nn.Module]:
     return []
 
 
-def install(target: Any, lead: Lead) -> None:
+def install(target: Any, hooks: FrameworkHooks) -> None:
     """Add a callback, and time evaluation and saving."""
-    watch = _callback(lead, weakref.ref(target))
+    watch = _callback(hooks, weakref.ref(target))
     target.add_callback(watch)
-    lead.on_detach(target, lambda trainer: trainer.remove_callback(watch))
-    count_batches(lead)
+    hooks.on_detach(target, lambda trainer: trainer.remove_callback(watch))
+    count_batches(hooks)
     kind = type(target)
-    lead.time_loop(kind, "train")
+    hooks.time_loop(kind, "train")
     for name in ("evaluate", "predict"):
-        lead.time_evaluation(kind, name)
+        hooks.time_evaluation(kind, name)
     for name in ("_save_checkpoint", "save_model"):
-        lead.time_saving(kind, name)
+        hooks.time_saving(kind, name)
 
 
-def _callback(lead: Lead, trainer: Callable[[], Any]) -> Any:
+def _callback(hooks: FrameworkHooks, trainer: Callable[[], Any]) -> Any:
     base = importlib.import_module("transformers.trainer_callback").TrainerCallback
 
     def begin(args: Any, state: Any, *_: Any, **__: Any) -> None:
         target = trainer()
-        lead.plan(state.max_steps - state.global_step)
-        lead.begins(sums_loss=True)
-        lead.roots.add(target.model_wrapped)
+        hooks.plan(state.max_steps - state.global_step)
+        hooks.begins(sums_loss=True)
+        hooks.module_hooks.add(target.model_wrapped)
 
     def end_of_step(args: Any, state: Any, *_: Any, **__: Any) -> None:
-        lead.step(math.ceil(state.epoch or 1.0))
+        hooks.step(math.ceil(state.epoch or 1.0))
 
     def log(args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-        lead.log({key: value for key, value in (logs or {}).items() if key not in ("loss", "epoch")})
+        hooks.log({key: value for key, value in (logs or {}).items() if key not in ("loss", "epoch")})
 
     class TorchvitalsCallback(base):  # type: ignore[misc, valid-type]
-        on_train_begin = staticmethod(lead.anywhere(begin))
-        on_step_end = staticmethod(lead.safe(end_of_step))
-        on_log = staticmethod(lead.safe(log))
+        on_train_begin = staticmethod(hooks.anywhere(begin))
+        on_step_end = staticmethod(hooks.safe(end_of_step))
+        on_log = staticmethod(hooks.safe(log))
 
         def __reduce__(self) -> Any:
             return base, ()

@@ -19,7 +19,7 @@ from monitor.probe.adapters import descends
 if TYPE_CHECKING:
     from torch import nn
 
-    from monitor.probe.lead import Lead
+    from monitor.probe.framework_hooks import FrameworkHooks
 
 NAME = "an Ignite Engine"
 PACKAGES = ("ignite",)
@@ -48,15 +48,15 @@ def modules(target: Any) -> list[nn.Module]:
     return [module for module in found if next(module.parameters(), None) is not None]
 
 
-def install(target: Any, lead: Lead) -> None:
+def install(target: Any, hooks: FrameworkHooks) -> None:
     """Handle the end of each iteration, and the fetching of batches that come from no DataLoader."""
     events = importlib.import_module("ignite.engine").Events
     begun: list[int] = []
     handles = [
-        target.add_event_handler(events.STARTED, lead.safe(_started(begun))),
-        target.add_event_handler(events.GET_BATCH_STARTED, lead.safe(lead.open_fetch)),
-        target.add_event_handler(events.GET_BATCH_COMPLETED, lead.safe(_fetched(lead))),
-        target.add_event_handler(events.ITERATION_COMPLETED, lead.safe(_iterated(lead, begun))),
+        target.add_event_handler(events.STARTED, hooks.safe(_started(begun))),
+        target.add_event_handler(events.GET_BATCH_STARTED, hooks.safe(hooks.open_fetch)),
+        target.add_event_handler(events.GET_BATCH_COMPLETED, hooks.safe(_fetched(hooks))),
+        target.add_event_handler(events.ITERATION_COMPLETED, hooks.safe(_iterated(hooks, begun))),
     ]
     _attached.add(target)
 
@@ -65,15 +65,15 @@ def install(target: Any, lead: Lead) -> None:
         for handle in handles:
             handle.remove()
 
-    lead.on_detach(target, undo)
+    hooks.on_detach(target, undo)
     owner = next(base for base in type(target).__mro__ if base.__name__ == "Engine")
-    lead.wrap(owner, "run", _running(lead))
+    hooks.wrap(owner, "run", _running(hooks))
 
 
-def _fetched(lead: Lead) -> Callable[[Any], None]:
+def _fetched(hooks: FrameworkHooks) -> Callable[[Any], None]:
     def fetched(engine: Any) -> None:
-        lead.close_fetch()
-        lead.count(engine.state.batch)
+        hooks.close_fetch()
+        hooks.count(engine.state.batch)
 
     return fetched
 
@@ -87,12 +87,12 @@ def _started(begun: list[int]) -> Callable[[Any], None]:
     return started
 
 
-def _iterated(lead: Lead, begun: list[int]) -> Callable[[Any], None]:
+def _iterated(hooks: FrameworkHooks, begun: list[int]) -> Callable[[Any], None]:
     def iterated(engine: Any) -> None:
-        if lead.stepped() or not lead.trained():
-            lead.step(engine.state.epoch)
+        if hooks.stepped() or not hooks.trained():
+            hooks.step(engine.state.epoch)
             if begun:  # how many iterations a step takes is known from the first one on
-                lead.plan(_left(engine.state) // (engine.state.iteration - begun.pop()))
+                hooks.plan(_left(engine.state) // (engine.state.iteration - begun.pop()))
 
     return iterated
 
@@ -100,18 +100,18 @@ def _iterated(lead: Lead, begun: list[int]) -> Callable[[Any], None]:
 def _left(state: Any) -> float:
     """Iterations that the run still means to do; NaN where the loader has no length."""
     most, epochs, length = getattr(state, "max_iters", None), state.max_epochs, state.epoch_length
-    whole = epochs * length if most is None and epochs and length else most
-    return math.nan if whole is None else whole - state.iteration
+    completes_step = epochs * length if most is None and epochs and length else most
+    return math.nan if completes_step is None else completes_step - state.iteration
 
 
-def _running(lead: Lead) -> Callable[[Any], Any]:
-    begin = lead.anywhere(lambda: lead.begins(counts=False))
-    end = lead.anywhere(lead.ends)
+def _running(hooks: FrameworkHooks) -> Callable[[Any], Any]:
+    begin = hooks.anywhere(lambda: hooks.begins(counts=False))
+    end = hooks.anywhere(hooks.ends)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def run(engine: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if lead.leads:
-                with lead.evaluation():
+            if hooks.leads:
+                with hooks.evaluation():
                     return original(engine, *args, **kwargs)
             if engine not in _attached:
                 return original(engine, *args, **kwargs)

@@ -15,7 +15,7 @@ from monitor.probe.adapters import descends
 if TYPE_CHECKING:
     from torch import nn
 
-    from monitor.probe.lead import Lead
+    from monitor.probe.framework_hooks import FrameworkHooks
 
 NAME = "a Lightning Trainer"
 PACKAGES = ("lightning", "pytorch_lightning")
@@ -49,16 +49,16 @@ def ranks(target: Any) -> tuple[int, int, int] | None:
     return target.global_rank, target.world_size, target.local_rank
 
 
-def install(target: Any, lead: Lead) -> None:
+def install(target: Any, hooks: FrameworkHooks) -> None:
     """Add a callback, and time training_step, evaluation and saving."""
-    watch = _callback(lead, _package(target))
+    watch = _callback(hooks, _package(target))
     target.callbacks.append(watch)
-    lead.on_detach(target, lambda trainer: trainer.callbacks.remove(watch))
-    lead.time_training_step(type(target.strategy), "training_step")
+    hooks.on_detach(target, lambda trainer: trainer.callbacks.remove(watch))
+    hooks.time_training_step(type(target.strategy), "training_step")
     loops = (target.fit_loop.epoch_loop.val_loop, target.validate_loop, target.test_loop, target.predict_loop)
     for kind in {type(loop) for loop in loops}:
-        lead.time_evaluation(kind, "run")
-    lead.time_saving(type(target), "save_checkpoint")
+        hooks.time_evaluation(kind, "run")
+    hooks.time_saving(type(target), "save_checkpoint")
 
 
 def _package(target: Any) -> str:
@@ -66,35 +66,35 @@ def _package(target: Any) -> str:
     return next(package for package in _PACKAGES for name in names if name.startswith(package))
 
 
-def _callback(lead: Lead, package: str) -> Any:
+def _callback(hooks: FrameworkHooks, package: str) -> Any:
     base = importlib.import_module(f"{package}.callbacks").Callback
 
     def begin(trainer: Any, module: Any) -> None:
-        lead.begins(counts=False, sums_loss=module.automatic_optimization)
-        lead.follow(module)
+        hooks.begins(counts=False, sums_loss=module.automatic_optimization)
+        hooks.follow(module)
 
     def begin_training(trainer: Any, *_: Any) -> None:
-        lead.told.counts = _as_fetched(trainer)
+        hooks.loop_state.counts = _as_fetched(trainer)
         if len(trainer.optimizers) == 1:  # of several, each counts its own steps
-            lead.plan(trainer.estimated_stepping_batches - trainer.global_step)
+            hooks.plan(trainer.estimated_stepping_batches - trainer.global_step)
 
     def begin_batch(trainer: Any, module: Any, batch: Any, *_: Any) -> None:
-        if not lead.told.counts:
-            lead.count(batch)
+        if not hooks.loop_state.counts:
+            hooks.count(batch)
 
     def end_batch(trainer: Any, *_: Any) -> None:
-        if lead.stepped():
-            lead.step(trainer.current_epoch + 1)
+        if hooks.stepped():
+            hooks.step(trainer.current_epoch + 1)
 
     def end(*_: Any) -> None:
-        lead.ends()
+        hooks.ends()
 
     class TorchvitalsCallback(base):  # type: ignore[misc, valid-type]
-        on_fit_start = staticmethod(lead.anywhere(begin))
-        on_train_start = staticmethod(lead.anywhere(begin_training))
-        on_train_batch_start = staticmethod(lead.safe(begin_batch))
-        on_train_batch_end = staticmethod(lead.safe(end_batch))
-        on_fit_end = on_exception = staticmethod(lead.anywhere(end))
+        on_fit_start = staticmethod(hooks.anywhere(begin))
+        on_train_start = staticmethod(hooks.anywhere(begin_training))
+        on_train_batch_start = staticmethod(hooks.safe(begin_batch))
+        on_train_batch_end = staticmethod(hooks.safe(end_batch))
+        on_fit_end = on_exception = staticmethod(hooks.anywhere(end))
 
         def __reduce__(self) -> Any:
             return base, ()

@@ -57,8 +57,8 @@ class Boundary(NamedTuple):
 
 def plain(recorder: Recorder) -> Boundary:
     """The rules above, as closures over the state of one loop."""
-    end_step, mark, lead = recorder.end_step, recorder.clock.mark, recorder.told
-    trained, told, waiting, drawn, closing = False, False, 0, False, False
+    end_step, mark, loop_state = recorder.end_step, recorder.clock.mark, recorder.loop_state
+    trained, user_ends_steps, waiting, drawn, closing = False, False, 0, False, False
     cycle: set[int] = set()
     cycle_size = 0
     marked: tuple[int, list[int]] | None = None
@@ -81,7 +81,7 @@ def plain(recorder: Recorder) -> Boundary:
 
     def aside() -> bool:
         """Whether what was just trained without exchanging belongs to no step, by the last of the rules."""
-        if not drawn or waiting or told:
+        if not drawn or waiting or user_ends_steps:
             return False
         values[BACKWARDS] = values[OPT_STEPS] = 0.0
         return True
@@ -92,7 +92,7 @@ def plain(recorder: Recorder) -> Boundary:
         if not trained:
             return False
         drawn = drawn or waiting == 1
-        if told:
+        if user_ends_steps:
             trained = False
         else:
             close(None)
@@ -112,7 +112,9 @@ def plain(recorder: Recorder) -> Boundary:
 
     def on_backward() -> None:
         nonlocal trained, marked
-        if (lead.whole is not None and not lead.whole()) or (lead.drifts and aside()):
+        if (loop_state.completes_step is not None and not loop_state.completes_step()) or (
+            loop_state.drifts and aside()
+        ):
             return
         trained = True
         if waiting == 1:
@@ -120,9 +122,11 @@ def plain(recorder: Recorder) -> Boundary:
 
     def on_optimizer(optimizer: int) -> None:
         nonlocal trained, marked, cycle_size
-        if (lead.whole is not None and not lead.whole()) or (lead.drifts and aside()):
+        if (loop_state.completes_step is not None and not loop_state.completes_step()) or (
+            loop_state.drifts and aside()
+        ):
             return
-        alone = waiting != 1 and not told
+        alone = waiting != 1 and not user_ends_steps
         if alone and optimizer in cycle:
             cycle_size = len(cycle)
             close_late()
@@ -137,12 +141,12 @@ def plain(recorder: Recorder) -> Boundary:
                 then[:] = values
 
     def on_step() -> None:
-        nonlocal told
-        told = True
+        nonlocal user_ends_steps
+        user_ends_steps = True
         close(None)
 
     def flush() -> None:
-        if trained and not told:
+        if trained and not user_ends_steps:
             close(marked)
 
     return Boundary(on_fetch, on_fetched, on_exhausted, on_backward, on_optimizer, on_step, flush)

@@ -106,18 +106,18 @@ class Cuda:
         cause = oom.out_of_memory(error) if self.on else None
         if cause is None:
             return
-        told: dict[str, Any] = {"message": str(cause)[:500], "location": location, "caught": False}
-        told["requested_mb"] = oom.requested_mb(str(cause))
+        fields: dict[str, Any] = {"message": str(cause)[:500], "location": location, "caught": False}
+        fields["requested_mb"] = oom.requested_mb(str(cause))
         with contextlib.suppress(Exception):
-            told["free_mb"] = self._device.free_mb()
+            fields["free_mb"] = self._device.free_mb()
         with contextlib.suppress(Exception):
             counters = self._device.memory()
             self._before = {**self._before, "num_ooms": memory.value(counters, ("num_ooms",)) or 0}
-            told.update(_standing(counters))
+            fields.update(_standing(counters))
             if _blocks(counters) <= BLOCKS:
                 holdings = [*oom.known(modules, optimizers), *oom.in_frames(cause)]
-                told.update(oom.summarise(self._device.segments(), holdings, self._device.index()))
-        self._recorder.event("oom", device=self._device.index(), **told)
+                fields.update(oom.summarise(self._device.segments(), holdings, self._device.index()))
+        self._recorder.event("oom", device=self._device.index(), **fields)
 
     def _begin(self) -> None:
         recorder, timing, slow = self._recorder, self._timing, not self._device.quick

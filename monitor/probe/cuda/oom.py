@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from monitor.probe.place import names_in, short
+from monitor.probe.source_location import names_in, short
 
 #: Tensors asked for their place at most, and frames and names looked through: it takes well under a second.
 TENSORS, FRAMES, NAMES = 20_000, 200, 200
@@ -80,14 +80,16 @@ def summarise(
     mine = [segment for segment in segments if segment.get("device", device) == device]
     used = sorted((at, size) for at, size, state in _blocks(mine) if state == "active_allocated")
     allocated = sum(size for _, size in used)
-    free = [(size, whole) for at, size, state, whole in _with_rest(mine) if state == "inactive"]
+    free = [
+        (size, completes_step) for at, size, state, completes_step in _with_rest(mine) if state == "inactive"
+    ]
     sizes, holders = _claims(used, holdings)
     categories = {kind: sizes[kind] / MB for kind in KINDS[:-1]}
     return {
         "reserved_mb": sum(segment["total_size"] for segment in mine) / MB,
         "allocated_mb": allocated / MB,
-        "split_mb": sum(size for size, whole in free if not whole) / MB,
-        "reserved_cached_mb": sum(size for size, whole in free if whole) / MB,
+        "split_mb": sum(size for size, completes_step in free if not completes_step) / MB,
+        "reserved_cached_mb": sum(size for size, completes_step in free if completes_step) / MB,
         "largest_free_mb": max((size for size, _ in free), default=0) / MB,
         "segments": len(mine),
         "categories": {**categories, "other": allocated / MB - sum(categories.values())},

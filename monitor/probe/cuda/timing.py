@@ -39,12 +39,12 @@ class Timed:
     """One timed step: `events[i]` is where `phases[i]` began; the last event is the step's end.
 
     Attributes:
-        dry: whether the stream had nothing left when the event was recorded.
+        stream_idle: whether the stream had nothing left when the event was recorded.
     """
 
     events: list[Event] = field(default_factory=list)
     phases: list[int] = field(default_factory=list)
-    dry: list[bool] = field(default_factory=list)
+    stream_idle: list[bool] = field(default_factory=list)
 
 
 class Timing:
@@ -151,7 +151,7 @@ class Timing:
                 return
             stream = self._device.stream()
             event = self._pool.pop() if self._pool else self._device.event()
-            step.dry.append(stream.query())
+            step.stream_idle.append(stream.query())
             event.record(stream)
             step.events.append(event)
             step.phases.append(phase)
@@ -190,26 +190,26 @@ class Timing:
     def _read(self, step: Timed) -> None:
         events = step.events
         ms = [start.elapsed_time(end) for start, end in itertools.pairwise(events)]
-        for key, value in summed(step.phases[:-1], ms, step.dry[1:]).items():
+        for key, value in summed(step.phases[:-1], ms, step.stream_idle[1:]).items():
             self._add(key, value)
 
     def _add(self, key: str, more: float) -> None:
         self._sums[key] = self._sums.get(key, 0.0) + more
 
 
-def summed(phases: list[int], ms: list[float], dry: list[bool]) -> dict[str, float]:
+def summed(phases: list[int], ms: list[float], stream_idle: list[bool]) -> dict[str, float]:
     """What one timed step was made of.
 
     Args:
         phases: in which phase the host was, stay by stay.
         ms: the device's time between the events around each stay.
-        dry: whether the stream was empty at each stay's end.
+        stream_idle: whether the stream was empty at each stay's end.
     """
     found: dict[str, float] = {"gpu_timed": 1.0, "gpu_step_ms": sum(ms)}
     for phase, took in zip(phases, ms, strict=True):
         key = f"gpu_{PHASES[phase]}_ms"
         found[key] = found.get(key, 0.0) + took
-    stays = list(zip(phases, ms, dry, strict=True))
+    stays = list(zip(phases, ms, stream_idle, strict=True))
     computing = [i for i, phase in enumerate(phases) if phase in _COMPUTE]
     first, last = (computing[0], computing[-1]) if computing else (len(phases), -1)
     # Nothing is launched while a batch is fetched, so all of the device's time there was idle.

@@ -53,10 +53,10 @@ class Transfers:
                 self._patches.replace(owner, name, self._timed)
 
     def _timed(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        gate, clock = self._recorder.gate, self._recorder.clock
+        training_thread_id, clock = self._recorder.training_thread_id, self._recorder.clock
 
         def transfer(*args: Any, **kwargs: Any) -> Any:
-            if get_ident() != gate[0] or clock.ground[0] == EVAL:
+            if get_ident() != training_thread_id[0] or clock.base_phase[0] == EVAL:
                 return original(*args, **kwargs)
             self.seen, depth = True, clock.push(H2D)
             try:

@@ -20,8 +20,8 @@ from typing import Any
 import torch
 
 from monitor.probe.patches import Patches
-from monitor.probe.place import foreign, location, user_frame
 from monitor.probe.recorder import Recorder
+from monitor.probe.source_location import foreign, location, user_frame
 
 #: Places remembered, and told of.
 PLACES, TOLD = 64, 8
@@ -72,10 +72,10 @@ class Waits:
         return {"calls": self._all, "ms": round(self._all_ms, 3), "steps": steps, "locations": places}
 
     def _timed(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        gate, now = self._recorder.gate, time.perf_counter_ns
+        training_thread_id, now = self._recorder.training_thread_id, time.perf_counter_ns
 
         def synchronize(*args: Any, **kwargs: Any) -> Any:
-            if get_ident() != gate[0]:
+            if get_ident() != training_thread_id[0]:
                 return original(*args, **kwargs)
             began = now()
             try:
@@ -86,10 +86,10 @@ class Waits:
         return synchronize
 
     def _counted(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        gate = self._recorder.gate
+        training_thread_id = self._recorder.training_thread_id
 
         def empty_cache(*args: Any, **kwargs: Any) -> Any:
-            if get_ident() == gate[0]:
+            if get_ident() == training_thread_id[0]:
                 self._guarded(self._emptied)
             return original(*args, **kwargs)
 

@@ -188,7 +188,7 @@ def test_an_exception_reaches_the_user(tmp_path: Path) -> None:
         with pytest.raises(ZeroDivisionError):
             fit(target, cbs=[Break()])
         assert seen.probe is not None
-        assert seen.probe.recorder.told.whole is None
+        assert seen.probe.recorder.loop_state.completes_step is None
 
 
 def plans(seen: Any) -> list[dict[str, int]]:

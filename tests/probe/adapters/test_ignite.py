@@ -80,8 +80,8 @@ def test_the_model_is_found_where_the_function_holds_it(tmp_path: Path) -> None:
     owner = Owner()
     with watching(tmp_path, engine.Engine(owner.update), Training().engine) as seen:
         assert seen.probe is not None
-        assert len(seen.probe.roots.modules) == 2
-        assert seen.probe.roots.modules[0] is owner.model
+        assert len(seen.probe.module_hooks.modules) == 2
+        assert seen.probe.module_hooks.modules[0] is owner.model
 
 
 def test_an_evaluator_inside_is_evaluation(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_an_exception_reaches_the_user(tmp_path: Path) -> None:
         with pytest.raises(ZeroDivisionError):
             target.run(loader())
         assert seen.probe is not None
-        assert seen.probe.recorder.told.whole is None
+        assert seen.probe.recorder.loop_state.completes_step is None
 
 
 def test_detach_takes_the_handlers_back(tmp_path: Path) -> None:

@@ -292,7 +292,7 @@ def test_an_exception_reaches_the_user_and_ends_the_loop(tmp_path: Path) -> None
         with pytest.raises(ZeroDivisionError):
             target.fit(Broken(), loader())
         assert seen.probe is not None
-        assert seen.probe.recorder.told.whole is None
+        assert seen.probe.recorder.loop_state.completes_step is None
 
 
 def test_an_error_of_ours_does_not_reach_the_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,7 +300,7 @@ def test_an_error_of_ours_does_not_reach_the_loop(tmp_path: Path, capsys: pytest
     target = trainer(tmp_path)
     with watching(tmp_path / "tape", target, healthy=False) as seen:
         assert seen.probe is not None
-        seen.probe.lead.step = None  # type: ignore[assignment]
+        seen.probe.hooks.step = None  # type: ignore[assignment]
         target.fit(Module(), loader())
     assert target.global_step == 24
     assert seen.steps == 0

@@ -51,56 +51,62 @@ def accumulation(see: See) -> Any:
 
 def gan(see: See) -> Any:
     """Two optimizers in one iteration."""
-    maker, judge = net(FEATURES), net()
-    see(maker, judge)
-    making, judging, losses = sgd(maker), sgd(judge), []
+    maker, set_completes_step = net(FEATURES), net()
+    see(maker, set_completes_step)
+    making, judging, losses = sgd(maker), sgd(set_completes_step), []
     for features, _ in loader():
         noise = torch.randn_like(features)
         judging.zero_grad()
         with torch.no_grad():
             fake = maker(noise)
-        (judge(features).mean() - judge(fake).mean()).backward()
+        (set_completes_step(features).mean() - set_completes_step(fake).mean()).backward()
         judging.step()
         making.zero_grad()
-        loss = judge(maker(noise)).mean()
+        loss = set_completes_step(maker(noise)).mean()
         loss.backward()
         making.step()
         losses.append(loss.item())
-    return maker, judge, losses
+    return maker, set_completes_step, losses
 
 
 def critic_five_times_a_batch(see: See) -> Any:
     """WGAN: five critic steps on a batch, then one of the generator."""
-    maker, judge = net(FEATURES), net()
-    see(maker, judge)
-    making, judging, losses = sgd(maker), sgd(judge), []
+    maker, set_completes_step = net(FEATURES), net()
+    see(maker, set_completes_step)
+    making, judging, losses = sgd(maker), sgd(set_completes_step), []
     for features, _ in loader():
         for _ in range(5):
             judging.zero_grad()
-            (judge(maker(torch.randn_like(features)).detach()).mean() - judge(features).mean()).backward()
+            (
+                set_completes_step(maker(torch.randn_like(features)).detach()).mean()
+                - set_completes_step(features).mean()
+            ).backward()
             judging.step()
         making.zero_grad()
-        loss = judge(maker(torch.randn_like(features))).mean()
+        loss = set_completes_step(maker(torch.randn_like(features))).mean()
         loss.backward()
         making.step()
         losses.append(loss.item())
-    return maker, judge, losses
+    return maker, set_completes_step, losses
 
 
 def generator_every_fifth_batch(see: See) -> Any:
     """WGAN's other form: a critic step a batch, and the generator's at every fifth."""
-    maker, judge = net(FEATURES), net()
-    see(maker, judge)
-    making, judging = sgd(maker), sgd(judge)
+    maker, set_completes_step = net(FEATURES), net()
+    see(maker, set_completes_step)
+    making, judging = sgd(maker), sgd(set_completes_step)
     for number, (features, _) in enumerate(loader(), 1):
         judging.zero_grad()
-        (judge(maker(torch.randn_like(features)).detach()).mean() - judge(features).mean()).backward()
+        (
+            set_completes_step(maker(torch.randn_like(features)).detach()).mean()
+            - set_completes_step(features).mean()
+        ).backward()
         judging.step()
         if not number % 5:
             making.zero_grad()
-            judge(maker(torch.randn_like(features))).mean().backward()
+            set_completes_step(maker(torch.randn_like(features))).mean().backward()
             making.step()
-    return maker, judge
+    return maker, set_completes_step
 
 
 class Sharp(torch.optim.Optimizer):
@@ -276,18 +282,21 @@ def whole_batches(see: See) -> Any:
 
 
 def gan_without_loader(see: See) -> Any:
-    maker, judge = net(FEATURES), net()
-    see(maker, judge)
-    making, judging = sgd(maker), sgd(judge)
+    maker, set_completes_step = net(FEATURES), net()
+    see(maker, set_completes_step)
+    making, judging = sgd(maker), sgd(set_completes_step)
     real = torch.randn(BATCH, FEATURES)
     for _ in range(BATCHES):
         judging.zero_grad()
-        (judge(maker(torch.randn_like(real)).detach()).mean() - judge(real).mean()).backward()
+        (
+            set_completes_step(maker(torch.randn_like(real)).detach()).mean()
+            - set_completes_step(real).mean()
+        ).backward()
         judging.step()
         making.zero_grad()
-        judge(maker(torch.randn_like(real))).mean().backward()
+        set_completes_step(maker(torch.randn_like(real))).mean().backward()
         making.step()
-    return maker, judge
+    return maker, set_completes_step
 
 
 def iterator_by_hand(see: See) -> Any:
@@ -512,7 +521,7 @@ def test_the_last_step_ends_where_it_was_last_active(tmp_path: Path) -> None:
     assert watch.rows[-1]["step_ms"] < 100
 
 
-def told(folder: Path, loop: Any) -> Watch:
+def outcome(folder: Path, loop: Any) -> Watch:
     """A loop that calls the boundary's `step` itself, as `session.step()` does."""
     model = net()
     with watching(folder, model) as watch:
@@ -534,7 +543,7 @@ def test_a_step_told_by_the_user_ends_there_and_nowhere_else(tmp_path: Path) -> 
         with torch.no_grad():
             error(model, batch)
 
-    assert [told(tmp_path, loop).steps for loop in (training, inference)] == [BATCHES, BATCHES]
+    assert [outcome(tmp_path, loop).steps for loop in (training, inference)] == [BATCHES, BATCHES]
 
 
 def test_the_end_of_the_training_loader_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""Doctor: every detector over one window. Never raises."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from monitor.diagnosis import detectors
+from monitor.diagnosis.core import needs
+from monitor.diagnosis.core.finding import Finding
+from monitor.diagnosis.core.messages import message, pair_of
+from monitor.diagnosis.core.window import Window
+
+Detect = Callable[[Window], Finding | None]
+
+
+#: Codes of the contract that nothing here can tell, and why.
+UNCHECKED: Mapping[str, str] = {
+    "fusion_opportunity": "which kernels could be joined only a profile tells, and none is taken",
+}
+
+
+@dataclass(frozen=True)
+class Detector:
+    """One file below `detectors/`.
+
+    Attributes:
+        code: the finding code it speaks for (its CODE).
+        needs: names from `needs.NEEDS` (its NEEDS).
+        detect: window -> finding or None; pure.
+        explains: codes that are mere consequences of this finding, and so are held back while it
+            stands (its EXPLAINS; empty where it has none).
+    """
+
+    code: str
+    needs: frozenset[str]
+    detect: Detect
+    explains: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What one look at a window brought.
+
+    Attributes:
+        findings: what was found, in order of code.
+        not_checked: {"code", "why"} of every check that could not run, in order of code; with "i18n" (see
+            `message`) where the reason has parameters.
+    """
+
+    findings: list[Finding]
+    not_checked: list[dict[str, Any]]
+
+
+@cache
+def discover() -> tuple[Detector, ...]:
+    """Every module below `detectors/`, in order of code."""
+    found = pkgutil.walk_packages(detectors.__path__, f"{detectors.__name__}.")
+    modules = [importlib.import_module(entry.name) for entry in found if not entry.ispkg]
+    modules.sort(key=lambda module: str(module.CODE))
+    return tuple(
+        Detector(module.CODE, module.NEEDS, module.detect, getattr(module, "EXPLAINS", frozenset()))
+        for module in modules
+    )
+
+
+def examine(window: Window, using: tuple[Detector, ...] | None = None) -> Examination:
+    """Ask every detector. One that cannot run, or breaks, is named under `not_checked`, never as fine."""
+    found: dict[str, Finding] = {}
+    unchecked: dict[str, str] = dict(UNCHECKED) if using is None else {}
+    asked = discover() if using is None else using
+    for detector in asked:
+        try:
+            why = needs.absent(detector.needs, window)
+            finding = None if why else detector.detect(window)
+        except Exception as error:  # noqa: BLE001 a broken check must not take the others with it
+            why, finding = (
+                message("the check failed: {error}", error=f"{type(error).__name__}: {error}"),
+                None,
+            )
+        if why:
+            unchecked[detector.code] = why
+        elif finding is not None:
+            found[detector.code] = finding
+    return Examination(
+        list(_without_consequences(found, asked).values()),
+        [_reason(code, why) for code, why in sorted(unchecked.items())],
+    )
+
+
+def _reason(code: str, why: str) -> dict[str, Any]:
+    pair = pair_of(why)
+    return {"code": code, "why": why} if pair is None else {"code": code, "why": why, "i18n": pair}
+
+
+def _without_consequences(found: Mapping[str, Finding], asked: tuple[Detector, ...]) -> dict[str, Finding]:
+    """Drop what a graver finding explains; information explains nothing away."""
+    explained = {
+        code for detector in asked
+        if detector.code in found and found[detector.code].severity != "info"
+        for code in detector.explains
+    }  # fmt: skip
+    return {code: found[code] for code in sorted(found) if code not in explained}

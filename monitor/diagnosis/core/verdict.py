@@ -1,0 +1,134 @@
+"""Verdict: one sentence about a run. All its wording is here, by key, ready to be translated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from monitor.diagnosis.core.finding import SEVERITIES, Finding
+from monitor.diagnosis.core.messages import message
+from monitor.diagnosis.signals.steady import MIN_STEPS
+
+#: key -> (tone, sentence). Tones: "good", "info", "warning", "critical", "waiting".
+TEXTS: Mapping[str, tuple[str, str]] = {
+    "waiting": ("waiting", "Attached. Waiting for the first training step."),
+    "collecting": ("waiting", "Not enough data yet: {steps} of {needed} steps."),
+    "healthy": ("good", "Healthy: nothing is slowing this run down."),
+    "inference": ("good", "Inference: a step takes {p50:.3g} ms; p95 {p95:.3g} ms, p99 {p99:.3g} ms."),
+    "inference_counted": ("good", "Inference: a step takes {p50:.3g} ms (p95 {p95:.3g}, p99 {p99:.3g}),"
+        " {samples_per_s:,.0f} samples/s in batches of {batch:.0f}."),
+    "healthy_busy": ("info", "No fault of this run's own, but other processes take its CPUs."),
+    "finished": ("good", "Finished after {steps} steps. Nothing slowed this run down."),
+    "finished_unmeasured": ("info", "Finished, and no training step was seen: there is nothing to judge."),
+    "finished_early": ("info", "Finished after {steps} steps: too few to judge."),
+    "finished_cleared": ("info", "Finished after {steps} steps. Along the way: {title} (over since)."),
+    "finding": ("warning", "{title}: {cause}."),
+    "finding_gain": ("warning", "{title}: {cause}. Without it the run would be {speedup:.2g} times as fast."),
+    "stalled": ("critical", "No progress: rank {rank} has been in {phase} for {seconds:.0f} s."),
+    "stalled_unknown": ("critical", "No progress: the run has stopped making steps."),
+    "killed": ("critical", "Killed by {signal} after {steps} steps."),
+    "killed_memory": ("critical", "Killed for lack of memory after {steps} steps."),
+    "crashed": ("critical", "Crashed after {steps} steps: {reason}."),
+    "interrupted": ("info", "Stopped by hand after {steps} steps."),
+}  # fmt: skip
+
+#: Longest reason that fits into a sentence.
+_REASON = 160
+
+
+def verdict(
+    status: str,
+    findings: Sequence[Finding],
+    *,
+    steps: int,
+    exit: Mapping[str, Any] | None = None,  # noqa: A002 the report's own name for it
+    cleared: Sequence[Finding] = (),
+    inference: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What to say of a run.
+
+    Args:
+        status: of the contract's report: running, finished, crashed, killed or stalled.
+        findings: those that stand.
+        steps: steps taken so far.
+        exit: the report's `exit` ({"code", "signal", "reason", "rank"}), None while it runs.
+        cleared: findings that once stood and are over.
+        inference: of a run that trains nothing: p50, p95, p99 (milliseconds a step), and samples_per_s
+            and batch where they are known.
+
+    Returns:
+        {"key", "params", "text", "tone", "i18n"}: `text` is `TEXTS[key]` filled with `params`, `i18n` its
+        pair (see `message`).
+    """
+    loud = ranked([finding for finding in findings if finding.severity != "info"])
+    if status in ("killed", "crashed"):
+        return _dead(status, exit or {}, steps, loud)
+    if status == "stalled":
+        return _stalled(loud)
+    if loud:
+        return _found(loud[0])
+    if inference is not None and steps >= MIN_STEPS:
+        return _say("inference_counted" if inference.get("batch") else "inference", **inference)
+    if status == "finished":
+        return _finished(steps, ranked([finding for finding in cleared if finding.severity != "info"]))
+    if steps == 0:
+        return _say("waiting")
+    if steps < MIN_STEPS:
+        return _say("collecting", steps=steps, needed=MIN_STEPS)
+    return _say("healthy")
+
+
+def ranked(findings: Sequence[Finding]) -> list[Finding]:
+    """Gravest first, then by gain, then by code."""
+
+    def weight(finding: Finding) -> tuple[int, float, str]:
+        gain = finding.gain.share_of_step if finding.gain else 0.0
+        return -SEVERITIES.index(finding.severity), -gain, finding.code
+
+    return sorted(findings, key=weight)
+
+
+def _dead(status: str, end: Mapping[str, Any], steps: int, loud: Sequence[Finding]) -> dict[str, Any]:
+    died = next((finding for finding in loud if finding.code == "process_died"), None)
+    evidence = died.evidence if died else {}
+    if evidence.get("oom_kill"):
+        return _say("killed_memory", steps=steps)
+    reason = str(end.get("reason") or evidence.get("reason") or "")
+    if "KeyboardInterrupt" in reason or end.get("signal") in (2, "SIGINT"):
+        return _say("interrupted", steps=steps)
+    if status == "killed":
+        return _say(
+            "killed", steps=steps, signal=evidence.get("signal") or end.get("signal") or "an unknown hand"
+        )
+    reason = reason or f"exit status {end.get('code')}"
+    return _say("crashed", steps=steps, reason=reason.splitlines()[0][:_REASON].rstrip("."))
+
+
+def _stalled(loud: Sequence[Finding]) -> dict[str, Any]:
+    stall = next((finding for finding in loud if finding.code == "stall"), None)
+    if stall is None or not {"phase", "stalled_s"} <= stall.evidence.keys():
+        return _say("stalled_unknown")
+    evidence = stall.evidence
+    return _say("stalled", rank=stall.ranks[0], phase=evidence["phase"], seconds=float(evidence["stalled_s"]))
+
+
+def _found(finding: Finding) -> dict[str, Any]:
+    if finding.code == "noisy_neighbour":
+        return _say("healthy_busy")
+    if finding.gain is None:
+        return _say("finding", title=finding.title, cause=finding.cause)
+    return _say("finding_gain", title=finding.title, cause=finding.cause, speedup=finding.gain.speedup)
+
+
+def _finished(steps: int, cleared: Sequence[Finding]) -> dict[str, Any]:
+    if steps == 0:
+        return _say("finished_unmeasured")
+    if cleared:
+        return _say("finished_cleared", steps=steps, title=cleared[0].title)
+    return _say("finished" if steps >= MIN_STEPS else "finished_early", steps=steps)
+
+
+def _say(key: str, **params: Any) -> dict[str, Any]:
+    tone, template = TEXTS[key]
+    text = message(template, **params)
+    return {"key": key, "params": params, "text": text, "tone": tone, "i18n": text.pair}

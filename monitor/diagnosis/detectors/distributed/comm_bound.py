@@ -1,0 +1,149 @@
+"""Ranks spend a large part of the step on exchanging, even the last one to come."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
+from monitor.diagnosis.core.messages import message
+from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.signals.exchange import Exchange, bus_gb_s, exchange, redundant, sampled_share
+from monitor.diagnosis.signals.facts import Fact, fact, on_gpu
+from monitor.diagnosis.signals.machine import crowded
+from monitor.diagnosis.signals.robust import median
+from monitor.diagnosis.signals.steady import span
+
+CODE = "comm_bound"
+NEEDS = frozenset({"steps", "exchange"})
+
+#: Share of the step that is exposed communication, waiting for late ranks not counted (gpuprof warns at 20 %
+#: and calls 40 % critical; a balanced run with 64 ms steps on two busy cores had 8 %).
+EXPOSED_SHARE = 0.2
+
+#: An all-reduce costs this much however little travels, and in tiny steps that is no fault (HOOKS.md: 0.2 to
+#: 0.7 ms over gloo; two buckets of 0.8 MB took 2.2 ms on two idle cores) …
+LATENCY_MS = 1.0
+
+#: … and this much where every hop waits for its turn on a CPU that others use (the same took 5.1 ms).
+CROWDED_LATENCY_MS = 3.0
+
+#: Below it a poor setting is still worth a word.
+WORTH_A_WORD = 0.05
+
+#: Smaller than this, buckets cost more in latency than their early start gains (torch's default is 25 MiB).
+SMALL_BUCKET_MB = 5.0
+MANY_BUCKETS = 10
+#: Torch's default, in which the same gradients would travel.
+USUAL_BUCKET_MB = 25.0
+
+#: What accumulating over four micro-batches leaves of the exchange.
+ACCUMULATE = 4
+
+_ADVICE = {
+    "gloo on GPUs": "Gradients travel through the host's memory: use init_process_group('nccl').",
+    "small buckets": "Many small all-reduces cost latency: leave bucket_cap_mb at its default of 25 MiB.",
+    "synchronised batch norm": "Every synchronised batch norm waits for all ranks, forward and backward: "
+    "with batches of some dozens per rank plain batch norm does.",
+    "gradient exchange": "Do more arithmetic per exchange: larger batches per rank, or accumulation inside "
+    "no_sync(). Or send less: register_comm_hook(None, bf16_compress_hook) halves it.",
+    "collectives": "Do more arithmetic per exchange: larger batches per rank, fewer collectives. Or "
+    "start them early with async_op=True and wait late.",
+}
+
+
+def detect(window: Window) -> Finding | None:
+    """The transfer itself: waiting for late ranks is `straggler`'s, needless rounds `no_sync_missing`'s."""
+    seen = exchange(window)
+    rank = _speaker(window, seen)
+    share = _transfer(window, seen, rank) if seen is not None else sampled_share(rank) or 0.0
+    share = _without_needless(share, redundant(rank))
+    ddp = fact(rank, "ddp")
+    cause = _cause(rank, ddp)
+    loud = share >= EXPOSED_SHARE
+    if not loud and (cause in ("gradient exchange", "collectives") or share < WORTH_A_WORD):
+        return None
+    severity: Severity = "warning" if loud else "info"
+    first, last = span(rank)
+    saved = share * (1 - 1 / ACCUMULATE)
+    basis = message("exchanging once in {times} times as much work", times=ACCUMULATE)
+    return Finding(
+        CODE, severity, "Ranks spend their time exchanging", cause, _evidence(share, seen, rank, ddp),
+        _ADVICE[cause],
+        gain=gain_from_share(saved, basis) if loud else None,
+        ranks=tuple(sorted(window.ranks)), first_step=first, last_step=last, location=ddp.get("location"),
+    )  # fmt: skip
+
+
+def _speaker(window: Window, seen: Exchange | None) -> Rank:
+    if seen is not None:
+        return seen.ranks[0]
+    known = [rank for rank in window.ranks.values() if sampled_share(rank) is not None]
+    return min(known or window.ranks.values(), key=lambda rank: (sampled_share(rank) or 0.0, rank.rank))
+
+
+def _transfer(window: Window, seen: Exchange, rank: Rank) -> float:
+    """Share of the step that the transfer takes beyond what any exchange costs, 0 to 1."""
+    latency_ms = CROWDED_LATENCY_MS if crowded(window, rank) else LATENCY_MS
+    syncs = median(rank.column("syncs"))
+    rounds = _buckets(fact(rank, "ddp")) * (1.0 if math.isnan(syncs) else syncs)
+    whole = median(seen.step_ms.mean(axis=0))
+    return max(median(seen.transfer_ms) - latency_ms * rounds, 0.0) / whole if whole > 0 else 0.0
+
+
+def _buckets(ddp: Fact) -> int:
+    """Buckets whose latency any exchange has: more of them, because they are small, is a fault."""
+    told = int(ddp.get("buckets") or 1)
+    if not _small(ddp):
+        return told
+    return min(told, 1 + math.ceil(float(ddp.get("gradient_mb") or 0.0) / USUAL_BUCKET_MB))
+
+
+def _small(ddp: Fact) -> bool:
+    small = 0 < float(ddp.get("bucket_cap_mb") or 0.0) < SMALL_BUCKET_MB
+    return small and int(ddp.get("buckets") or 0) >= MANY_BUCKETS
+
+
+def _without_needless(share: float, rounds: float | None) -> float:
+    """The share that is left once gradients are exchanged once per optimizer step."""
+    if rounds is None or rounds <= 1:
+        return share
+    left = share / rounds
+    return left / (1 - share + left)
+
+
+def _cause(rank: Rank, ddp: Fact) -> str:
+    if not ddp:
+        return "collectives"
+    on_device = ddp.get("device") == "cuda" or any(map(on_gpu, rank.facts_of("model").values()))
+    if on_device and ddp.get("backend") == "gloo":
+        return "gloo on GPUs"
+    if _small(ddp):
+        return "small buckets"
+    return "synchronised batch norm" if ddp.get("has_sync_bn") else "gradient exchange"
+
+
+def _evidence(share: float, seen: Exchange | None, rank: Rank, ddp: Fact) -> dict[str, Any]:
+    evidence: dict[str, Any] = {"exposed_share": round(share, 3)}
+    if seen is not None:
+        whole = median(seen.step_ms.mean(axis=0))
+        exposed, all_ms = median(seen.comm_ms[0]), median(seen.ranks[0].column("collective_ms"))
+        evidence |= {
+            "step_ms_p50": round(whole, 2),
+            "transfer_ms_p50": round(median(seen.transfer_ms), 2),
+            "with_waiting_share": round(seen.exposed_share, 3),
+        }
+        if all_ms > 0:
+            evidence["hidden_share"] = round(max(1 - exposed / all_ms, 0.0), 3)
+        size_mb = median(seen.ranks[0].column("collective_mb"))
+        if size_mb > 0:
+            evidence["mb_per_step"] = round(size_mb, 2)
+    elif ddp.get("exposed_ms") is not None:
+        evidence |= {"exposed_ms_p50": round(float(ddp["exposed_ms"]), 2), "samples": ddp.get("sampled")}
+    speed = bus_gb_s(ddp, rank)
+    if speed is not None:
+        evidence["bus_gb_s"] = round(speed, 2)
+    for key in ("backend", "world_size", "buckets"):
+        if ddp.get(key):
+            evidence[key] = ddp[key]
+    return evidence

@@ -1,0 +1,63 @@
+"""Gradients are exchanged on every micro-batch, though the optimizer needs them once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
+from monitor.diagnosis.core.messages import message
+from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.signals.exchange import exchange, redundant, sampled_share
+from monitor.diagnosis.signals.facts import fact, numbers, ranks_where
+from monitor.diagnosis.signals.steady import span
+
+CODE = "no_sync_missing"
+NEEDS = frozenset({"ddp", "steps"})
+
+#: Exchanges per optimizer step; one is what it takes, a second backward pass (two losses, a GAN) is no habit.
+SEVERAL = 1.9
+
+#: Share of the step below which it is said, but is no fault (TraceLens: 5 % of exposed communication).
+SMALL_SHARE = 0.05
+
+SNIPPET = (
+    "with model.no_sync() if not last_micro_batch else contextlib.nullcontext():\n"
+    "    loss = loss_fn(model(x), y) / accumulate\n"
+    "    loss.backward()"
+)
+
+
+def detect(window: Window) -> Finding | None:
+    """Counted, not guessed: torch's own log says which backward passes exchanged gradients."""
+    ranks = ranks_where(window, lambda rank: (redundant(rank) or 0.0) >= SEVERAL)
+    if not ranks:
+        return None
+    rounds = float(np.median([redundant(rank) or 0.0 for rank in ranks]))
+    share = _communication(window, ranks) * (1 - 1 / rounds)
+    severity: Severity = "warning" if share >= SMALL_SHARE else "info"
+    ddp = fact(ranks[0], "ddp")
+    first, last = span(ranks[0])
+    return Finding(
+        CODE, severity, "Gradients are exchanged too often", "no_sync() missing",
+        {
+            "exchanges_per_optimizer_step": round(rounds, 2),
+            "gradient_mb": round(float(ddp.get("gradient_mb") or 0.0), 1),
+            "avoidable_share": round(share, 3),
+        },
+        "Accumulate inside no_sync() and exchange with the last micro-batch only. Forward and backward both "
+        "belong inside it.",
+        snippet=SNIPPET,
+        gain=gain_from_share(
+            share, message("of {rounds:.0f} exchanges per optimizer step one remains", rounds=rounds)
+        ),
+        ranks=numbers(ranks), first_step=first, last_step=last, location=ddp.get("location"),
+    )  # fmt: skip
+
+
+def _communication(window: Window, ranks: list[Rank]) -> float:
+    """Share of the step that ranks spend on communication."""
+    seen = exchange(window)
+    if seen is not None:
+        return seen.exposed_share
+    shares = [share for rank in ranks if (share := sampled_share(rank)) is not None]
+    return float(np.mean(shares)) if shares else 0.0

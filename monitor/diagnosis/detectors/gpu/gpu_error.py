@@ -1,0 +1,97 @@
+"""The driver reported an error of a GPU, lost it, or its memory lost data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from monitor.diagnosis.core.finding import Finding, Severity
+from monitor.diagnosis.core.messages import message
+from monitor.diagnosis.core.window import Window
+from monitor.diagnosis.signals.device import finite, gpu_name
+from monitor.diagnosis.signals.machine import values
+
+CODE = "gpu_error"
+NEEDS = frozenset({"gpu"})
+
+#: Xids by what they mean (NVIDIA's catalogue of Xid errors): faults of the hardware or its driver, …
+HARDWARE = frozenset({48, 62, 64, 74, 79, 92, 94, 95, 119, 120, 140, 143})
+#: … a program's own (an exception in a kernel, a page fault), …
+PROGRAM = frozenset({13, 31})
+#: … and what follows when a program's work on the device is cleaned up, which is no error of its own.
+CLEAN_UP = frozenset({43, 45})
+
+_LOST, _MEMORY = "the device was lost", "memory errors that could not be corrected"
+_PROGRAM = "a kernel did something illegal"
+
+
+def detect(window: Window) -> Finding | None:
+    """Critical where the device or its driver failed; a warning where a program did something illegal."""
+    told = [event for event in window.events_of("gpu_error") if _concerns(window, event)]
+    lost = [event for event in told if event.get("lost")]
+    xids = {int(event["xid"]) for event in told if _whole(event.get("xid"))}
+    broken, other = sorted(xids & HARDWARE), sorted(xids - HARDWARE - CLEAN_UP)
+    damaged = _damaged(window)
+    severity: Severity = "critical"
+    cause: str
+    if lost or 79 in broken:
+        cause, advice = _LOST, _REPLACE
+    elif broken:
+        cause, advice = message("Xid {number}", number=broken[0]), _REPLACE
+    elif damaged:
+        cause, advice = _MEMORY, _REPLACE
+    elif set(other) & PROGRAM:
+        cause, advice, severity = _PROGRAM, _DEBUG, "warning"
+    elif other:
+        cause, advice, severity = message("Xid {number}", number=other[0]), _LOOK, "warning"
+    else:
+        return None
+    return Finding(
+        CODE, severity, "The GPU reported an error", cause, {
+            **({"xids": ", ".join(map(str, sorted(xids - CLEAN_UP)))} if xids - CLEAN_UP else {}),
+            **({"uncorrected_errors": damaged} if damaged else {}),
+            "gpu": ", ".join(sorted({str(event.get("gpu")) for event in told})) or None,
+            "error": str(_first(lost or told).get("error") or ""),
+        },
+        advice, ranks=tuple(sorted(window.ranks)),
+    )  # fmt: skip
+
+
+_REPLACE = (
+    "Save what can be saved and take the machine out of service: results since then may be wrong. The "
+    "kernel's log (dmesg) and nvidia-smi -q tell more."
+)
+_LOOK = "Look the number up in NVIDIA's list of Xid errors; the kernel's log (dmesg) tells more."
+_DEBUG = (
+    "A kernel touched memory that is not its own: run once with CUDA_LAUNCH_BLOCKING=1 to see which call it "
+    "was, or under compute-sanitizer."
+)
+
+
+def _concerns(window: Window, event: Mapping[str, Any]) -> bool:
+    """Whether it is of a board that a rank uses; of any, where that cannot be told."""
+    names = {gpu_name(window, rank) for rank in window.ranks.values()}
+    boards = {name.rpartition("/")[2].partition(".")[0] for name in names if name}
+    board = str(event.get("gpu")).partition(".")[0]
+    return None in names or not board.isdigit() or board in boards
+
+
+def _damaged(window: Window) -> int:
+    """Uncorrected memory errors that came during the run, over all devices."""
+    names = {gpu_name(window, rank) for rank in window.ranks.values()}
+    more = 0.0
+    for name in names - {None}:
+        counted = finite(values(window.gpus[str(name)], "gpu_ecc_uncorrected"))
+        known = counted[~np.isnan(counted)]
+        more += max(float(known[-1] - known[0]), 0.0) if len(known) else 0.0
+    return int(more)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _first(events: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return events[0] if events else {}

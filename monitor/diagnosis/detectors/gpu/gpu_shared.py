@@ -1,0 +1,75 @@
+"""Another process is on the same GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from monitor.diagnosis.core.finding import Finding, Severity
+from monitor.diagnosis.core.window import Table, Window
+from monitor.diagnosis.signals.device import average, gpu_facts, known, lasting, on_devices
+from monitor.diagnosis.signals.machine import values
+from monitor.diagnosis.signals.robust import Values, median
+
+CODE = "gpu_shared"
+NEEDS = frozenset({"cuda", "gpu", "gpu_processes"})
+
+#: Per cent of the GPU that others use, mean, and share of the samples in which they use any (own).
+OTHERS_UTIL = 5.0
+SHARE = 0.5
+
+#: Memory that others hold, as a share of the device, to be worth a word while they compute nothing (own).
+OTHERS_MEMORY = 0.05
+
+#: Samples that must have been taken (own).
+SAMPLES = 3
+
+_COMPUTES, _HOLDS = "another process computes on it", "another process holds memory on it"
+
+
+def detect(window: Window) -> Finding | None:
+    """A warning where they compute; information where they only hold memory, or nobody tells what they do."""
+    found = {
+        name: (table, ranks) for name, (table, ranks) in on_devices(window).items()
+        if _computes(table) or _holds(table)
+    }  # fmt: skip
+    if not found:
+        return None
+    name = max(found, key=lambda one: (_computes(found[one][0]), median(_others(found[one][0]))))
+    table = found[name][0]
+    severity: Severity = "warning" if _computes(table) else "info"
+    used = average(table, "gpu_others_util")
+    return Finding(
+        CODE, severity, "The GPU is shared", _COMPUTES if _computes(table) else _HOLDS, known({
+            "gpu": name, "device": str(gpu_facts(window, name).get("name") or ""),
+            "others_mb": round(median(_others(table)), 1), "others_percent": round(used, 1),
+            "processes": _named(window, name),
+        }),
+        "Give the run a GPU of its own (CUDA_VISIBLE_DEVICES), or wait until the others are done: they take "
+        "turns with it, and times measured now are not the run's own."
+        if _computes(table) else
+        "Its memory is missing here. End what is left over from earlier runs, or choose another GPU.",
+        ranks=tuple(sorted({rank for one in found.values() for rank in one[1]})),
+    )  # fmt: skip
+
+
+def _others(table: Table) -> Values:
+    return values(table, "gpu_others_memory_mb")
+
+
+def _computes(table: Table) -> bool:
+    used = values(table, "gpu_others_util")
+    known = used[~np.isnan(used)]
+    return len(known) >= SAMPLES and float(known.mean()) >= OTHERS_UTIL and lasting(known > 0) >= SHARE
+
+
+def _holds(table: Table) -> bool:
+    held, whole = _others(table), median(values(table, "gpu_memory_total_mb"))
+    return len(held) >= SAMPLES and median(held) >= OTHERS_MEMORY * whole
+
+
+def _named(window: Window, name: str) -> str:
+    """The others as "pid name", for a person to find them."""
+    others = [one for one in gpu_facts(window, name).get("others") or () if isinstance(one, Mapping)]
+    return ", ".join(f"{one.get('pid')} {one.get('name') or ''}".strip() for one in others)

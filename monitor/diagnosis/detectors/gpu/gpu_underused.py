@@ -1,0 +1,67 @@
+"""The GPU does little, and none of the other checks says why."""
+
+from __future__ import annotations
+
+from monitor.diagnosis.core.finding import Finding
+from monitor.diagnosis.core.window import Table, Window
+from monitor.diagnosis.signals.device import (
+    average,
+    elsewhere_share,
+    gpu,
+    gpu_facts,
+    on_devices,
+    starved,
+    utilisation,
+)  # fmt: skip
+from monitor.diagnosis.signals.machine import values
+
+CODE = "gpu_underused"
+NEEDS = frozenset({"cuda", "gpu", "steps"})
+
+#: Utilisation, per cent: busy less than half of the step (TensorBoard's plug-in), and the 95th percentile
+#: below 70 (SageMaker).
+LOW = 50.0
+LOW_P95 = 70.0
+
+#: Share of wall time idle beyond what the known phases explain (own).
+UNEXPLAINED = 0.3
+
+#: Samples that must have been taken (own).
+SAMPLES = 5
+
+
+def detect(window: Window) -> Finding | None:
+    """The least busy device speaks. A GPU that waits for launches has a finding of its own."""
+    found = {name: (table, ranks) for name, (table, ranks) in on_devices(window).items() if _low(table)}
+    unexplained = {name: _unexplained(window, table, ranks) for name, (table, ranks) in found.items()}
+    named = [name for name in unexplained if unexplained[name] >= UNEXPLAINED]
+    if not named:
+        return None
+    name = max(named, key=lambda one: unexplained[one])
+    table = found[name][0]
+    usual, high = utilisation(table)
+    tensor = average(table, "gpu_tensor_activity")
+    return Finding(
+        CODE, "warning", "The GPU does little", "low utilisation without a known reason", {
+            "gpu": name, "device": str(gpu_facts(window, name).get("name") or ""),
+            "utilisation_percent": round(usual, 1), "utilisation_percent_p95": round(high, 1),
+            "unexplained_share": round(unexplained[name], 3),
+            **({"tensor_activity_percent": round(tensor, 1)} if tensor == tensor else {}),
+        },
+        "Something on the host holds it up that belongs to no known phase: see what a step's time goes into, "
+        "and the stacks of the main thread. Small models are served by larger batches.",
+        ranks=tuple(sorted({rank for one in named for rank in found[one][1]})),
+    )  # fmt: skip
+
+
+def _low(table: Table) -> bool:
+    usual, high = utilisation(table)
+    return len(values(table, "gpu_util")) >= SAMPLES and usual < LOW and high < LOW_P95
+
+
+def _unexplained(window: Window, table: Table, ranks: tuple[int, ...]) -> float:
+    """Share of the time idle, less what the device's ranks spend waiting for what has its own finding."""
+    users = [window.ranks[number] for number in ranks]
+    if any(starved(rank) or gpu(window, rank) is None for rank in users):
+        return 0.0
+    return 1 - utilisation(table)[0] / 100 - max(elsewhere_share(rank) for rank in users)

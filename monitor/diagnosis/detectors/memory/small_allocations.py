@@ -1,0 +1,47 @@
+"""Very many small tensors on the GPU in every step, and a GPU that waits for the host."""
+
+from __future__ import annotations
+
+from monitor.diagnosis.core.finding import Finding
+from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.signals.device import CAUGHT_UP, known, per_step, rows, timed
+from monitor.diagnosis.signals.facts import numbers, ranks_where
+from monitor.diagnosis.signals.robust import median
+from monitor.diagnosis.signals.steady import steady, step_ms
+
+CODE = "small_allocations"
+NEEDS = frozenset({"allocator", "cuda", "steps", "timing"})
+
+#: Allocations below 1 MB in a step, and the time between two of them (own: a kernel is launched in about
+#: 5 to 10 µs, so a step that makes a tensor every 40 µs is made of little else).
+ALLOCATIONS = 1_000
+EVERY_US = 40.0
+
+
+def detect(window: Window) -> Finding | None:
+    """Information, and only where the GPU is done before the host: otherwise it hides behind arithmetic."""
+    ranks = ranks_where(window, _many)
+    if not ranks:
+        return None
+    table = rows(ranks[0])
+    small = per_step(table, "cuda_small_allocs")
+    return Finding(
+        CODE, "info", "Very many small GPU tensors", "small tensors in every step", known({
+            "small_allocations_per_step": round(small),
+            "allocations_per_step": round(per_step(table, "cuda_allocs"), 1),
+            "every_us": round(1e3 * _step_ms(ranks[0]) / small, 1),
+        }),
+        "Work on larger tensors (torch._foreach functions, one stacked tensor instead of a list), use a "
+        "fused or foreach optimizer, or let torch.compile join the small operations.",
+        ranks=numbers(ranks),
+    )  # fmt: skip
+
+
+def _many(rank: Rank) -> bool:
+    table = rows(rank)
+    small, done = per_step(table, "cuda_small_allocs"), timed(table, "gpu_caught_up")
+    return small >= ALLOCATIONS and 1e3 * _step_ms(rank) / small <= EVERY_US and done >= CAUGHT_UP
+
+
+def _step_ms(rank: Rank) -> float:
+    return median(step_ms(steady(rank)))

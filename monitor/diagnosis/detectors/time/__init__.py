@@ -1,0 +1,1 @@
+"""Time lost outside the model."""

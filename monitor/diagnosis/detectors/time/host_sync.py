@@ -1,0 +1,96 @@
+"""The loop waits for the device, or turns tensors into Python numbers one by one, in every step."""
+
+from __future__ import annotations
+
+from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
+from monitor.diagnosis.core.messages import message
+from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.signals.device import cuda, idle_share, per_step, rows
+from monitor.diagnosis.signals.facts import fact, facts_of, numbers, on_gpu, ranks_where
+from monitor.diagnosis.signals.robust import mean
+from monitor.diagnosis.signals.stack_attribution import worst
+from monitor.diagnosis.signals.steady import span, steady, step_ms
+
+CODE = "host_sync"
+NEEDS = frozenset({"steps", "other_stacks"})
+
+#: Share of wall time lost to it that counts (own: as for waiting, gpuprof's 15 %; the zoo's healthy
+#: printing of a loss in every step takes 0.6 %).
+LOST_SHARE = 0.15
+
+#: Explicit synchronisations in each step (own).
+SYNCS = 1.0
+
+
+def detect(window: Window) -> Finding | None:
+    """From `LOST_SHARE` of wall time on, told by stacks sampled outside the known phases; or counted calls.
+
+    On a GPU such a line also waits for the step's own arithmetic, so there it is a fault only where the
+    device stood idle between the steps as well, and promises nothing.
+    """
+    return _read(window) or _synchronised(window)
+
+
+def _read(window: Window) -> Finding | None:
+    found = worst(window, "sync", LOST_SHARE)
+    if found is None:
+        return None
+    loss, ranks = found
+    first, last = span(loss.rank)
+    gpu = any(on_gpu(model) for model in facts_of(loss.rank, "model"))
+    basis = message("{ms:.1f} ms of each step go into reading values out of tensors", ms=loss.ms)
+    idle = idle_share(rows(loss.rank)) if gpu else float("nan")
+    return Finding(
+        CODE, _severity(idle) if gpu else "warning", "Values are read one by one", "values read every step",
+        {
+            "sync_share": round(loss.share, 3), "sync_ms_per_step": round(loss.ms, 2),
+            "line": loss.source[:120], "stacks": loss.samples,
+            **({"gpu_idle_share_at_most": round(idle, 3)} if idle == idle else {}),
+        },
+        "Read them every so many steps, and together: stack the values into one tensor and call .tolist() "
+        "once.",
+        snippet="if step % 50 == 0:\n    values = torch.stack([t.norm() for t in tensors]).tolist()",
+        gain=None if gpu else gain_from_share(loss.share, basis),
+        ranks=ranks, first_step=first, last_step=last, location=loss.location,
+    )  # fmt: skip
+
+
+def _synchronised(window: Window) -> Finding | None:
+    """Calls of torch.cuda.synchronize and the like, which the probe counts."""
+    ranks = ranks_where(window, lambda rank: _waited_share(rank) >= LOST_SHARE)
+    if not ranks:
+        return None
+    rank = max(ranks, key=_waited_share)
+    table, idle = rows(rank), idle_share(rows(rank))
+    first, last = span(steady(rank))
+    return Finding(
+        CODE, _severity(idle), "The loop waits for the GPU", "explicit synchronisation",
+        {
+            "synchronisations_per_step": round(per_step(table, "cuda_syncs"), 2),
+            "waited_share": round(_waited_share(rank), 3),
+            **({"gpu_idle_share_at_most": round(idle, 3)} if idle == idle else {}),
+        },
+        "Leave torch.cuda.synchronize() out of the loop: nothing needs it, and after each the GPU idles "
+        "until the next kernel is launched. Time with CUDA events instead.",
+        ranks=numbers(ranks), first_step=first, last_step=last, location=_place(rank),
+    )  # fmt: skip
+
+
+def _severity(idle: float) -> Severity:
+    return "warning" if idle >= LOST_SHARE else "info"
+
+
+def _waited_share(rank: Rank) -> float:
+    """Share of the step waited in explicit synchronisations, 0 below one a step."""
+    table = rows(rank)
+    if not (cuda(rank) and per_step(table, "cuda_syncs") >= SYNCS):
+        return 0.0
+    return per_step(table, "cuda_sync_ms") / max(mean(step_ms(steady(rank))), 1e-9)
+
+
+def _place(rank: Rank) -> str | None:
+    """The line that waited longest."""
+    places = [one for one in fact(rank, "syncs").get("locations") or () if isinstance(one, dict)]
+    longest = max(places, key=lambda one: float(one.get("ms") or 0.0), default={})
+    place = longest.get("location")
+    return str(place) if place else None

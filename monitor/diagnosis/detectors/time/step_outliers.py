@@ -1,0 +1,138 @@
+"""Single steps far slower than the rest, for a reason that is not data, saving or evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.diagnosis.core.finding import Finding, gain_from_share
+from monitor.diagnosis.core.messages import message
+from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.signals.machine import crowded
+from monitor.diagnosis.signals.robust import Mask, Values, local_median, median, runs
+from monitor.diagnosis.signals.steady import phase_ms, share, span, steady
+from monitor.diagnosis.signals.work import WORKING, sizes, work_ms
+
+CODE = "step_outliers"
+NEEDS = frozenset({"steps"})
+
+#: An outlier takes this many times what its neighbours take (gpuprof: p99 ÷ p50 of 2; SageMaker: 3 standard
+#: deviations; a loaded machine makes 2 common).
+TIMES = 3.0
+
+#: Outliers are several, rare, and do not come in one stretch (own: a stretch is a regression).
+SEVERAL = 3
+RARE = 0.2
+STRETCH = 3
+
+#: Share of wall time they cost (own: something done on purpose every 50 steps, such as drawing images,
+#: may take a tenth), or that garbage collection takes, which nobody does on purpose.
+LOST_SHARE = 0.2
+GC_SHARE = 0.15
+
+#: Steps that are compared with one another.
+NEIGHBOURS = 31
+
+
+_COLLECT = "gc.collect(); gc.freeze(); gc.disable()\nif step % 500 == 0:\n    gc.collect()"
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """One rank's outliers: which rows, what they took above their neighbours, what that costs, and why."""
+
+    rank: Rank
+    rows: Mask
+    excess_ms: Values
+    share: float
+    cause: str
+
+
+def detect(window: Window) -> Finding | None:
+    """The rank that loses most speaks. Garbage collection is measured, so it is named by itself."""
+    found = [one for number in sorted(window.ranks) if (one := _judge(window, window.ranks[number]))]
+    if not found:
+        return None
+    one = max(found, key=lambda each: each.share)
+    usual, first_last = median(work_ms(one.rank)[~one.rows]), span(one.rank)
+    slow = work_ms(one.rank)[one.rows]
+    collected = one.cause == "garbage collection"
+    what = "collecting garbage" if collected else "steps far slower than their neighbours"
+    return Finding(
+        CODE, "warning", "Single steps are far slower than the rest", one.cause,
+        {
+            "outliers": int(one.rows.sum()), "usual_ms": round(usual, 2),
+            "slow_ms_p50": round(median(slow), 1), "slow_ms_max": round(float(slow.max(initial=0.0)), 1),
+            "lost_share": round(one.share, 3), "gc_share": round(_gc_share(one.rank), 3),
+        },
+        _advice(one.cause),
+        snippet=_COLLECT if collected else "",
+        gain=gain_from_share(
+            one.share, message("{share:.0%} of the time went into {what}", share=one.share, what=what)
+        ),
+        ranks=tuple(each.rank.rank for each in found), first_step=first_last[0], last_step=first_last[1],
+    )  # fmt: skip
+
+
+def _judge(window: Window, rank: Rank) -> Outliers | None:
+    part = steady(rank)
+    if not part.count:
+        return None
+    rows, excess = _outliers(part)
+    collecting = _gc_share(part)
+    if collecting >= GC_SHARE:
+        slow = rows | (np.nan_to_num(part.column("gc_ms")) > median(work_ms(part)))
+        return Outliers(part, slow, excess, collecting, "garbage collection")
+    lost = share(excess, part)
+    scattered = max((after - first for first, after in runs(rows)), default=0) <= STRETCH
+    several = SEVERAL <= rows.sum() <= RARE * part.count
+    if not (several and scattered and lost >= LOST_SHARE) or crowded(window, rank):
+        return None
+    return Outliers(part, rows, excess, lost, message("slow {phase}", phase=_phase(part, rows)))
+
+
+def _outliers(part: Rank) -> tuple[Mask, Values]:
+    """Rows that are outliers, and each one's time above its neighbours', shape [count].
+
+    Steps with and without an optimizer step are compared among themselves (accumulation is a rhythm), and
+    a step whose batch is larger may take longer in proportion.
+    """
+    work, base = work_ms(part), np.zeros(part.count)
+    stepped = np.nan_to_num(part.column("optimizer_steps"), nan=1.0) > 0
+    for kind in (stepped, ~stepped):
+        if kind.any():
+            base[kind] = local_median(work[kind], NEIGHBOURS)
+    size = sizes(part)
+    if size is not None:
+        base = base * np.maximum(np.nan_to_num(size / median(size), nan=1.0), 1.0)
+    rows = np.asarray((work > TIMES * base) & (base > 0))
+    return rows, np.where(rows, work - base, 0.0)
+
+
+def _gc_share(part: Rank) -> float:
+    return share(np.nan_to_num(part.column("gc_ms")), part)
+
+
+def _phase(part: Rank, rows: Mask) -> str:
+    """The phase in which the outliers lose most."""
+
+    def more(phase: str) -> float:
+        times = phase_ms(part, phase)
+        return float(times[rows].mean()) - median(times[~rows])
+
+    return max(WORKING, key=more)
+
+
+def _advice(cause: str) -> str:
+    if cause == "garbage collection":
+        return (
+            "Python's collector walks every object the run keeps, again and again. Freeze what exists "
+            "before the loop, collect at a time of your choosing, and keep large histories in arrays "
+            "instead of objects."
+        )
+    return message(
+        "Look at what happens only in these steps ({phase}): a rare branch, a lazy initialisation, an "
+        "allocation, a write that blocks.",
+        phase=cause.removeprefix("slow "),
+    )

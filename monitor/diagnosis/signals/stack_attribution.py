@@ -1,0 +1,126 @@
+"""Elsewhere: what the loop does outside every known phase, told from sampled stacks of the main thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.signals.device import exposed_between
+from monitor.diagnosis.signals.logging_names import logging_call, logs
+from monitor.diagnosis.signals.robust import Values
+from monitor.diagnosis.signals.steady import phase_ms, steady, step_ms
+
+Kind = Literal["logging", "sync", "unknown"]
+
+#: Fewer samples than this say nothing (own: a line that takes 5 % of the time is seen twice in two looks
+#: once in 400 runs).
+SAMPLES = 2
+
+#: Libraries that log, draw, or talk to other machines and files.
+_LOG_FILE = re.compile(
+    r"(?:^|[/\\])(?:wandb|tensorboard\w*|mlflow|comet_ml|neptune|aim|clearml|swanlab|trackio|logging|urllib3?|http|"
+    r"requests|httpx|aiohttp|websockets?|grpc|sqlite3|csv|matplotlib|PIL|rich|tqdm|loguru|structlog|boto3|botocore|"
+    r"redis|prometheus_client)(?:[/\\.]|\Z)|(?:^|[/\\])(?:socket|ssl|smtplib|json[/\\]encoder)\.py\Z"
+)
+
+#: Tensors turned into Python numbers, one synchronisation (on a GPU) or one call (on a CPU) each.
+_SYNC = re.compile(
+    r"\.\s*(?:item|tolist|numpy|cpu)\s*\(|(?<!\w)(?:float|int|bool)\s*\(|\.to\(\s*[\"']cpu|isfinite|isnan|\.any\(|\.all\("
+)
+_TORCH = re.compile(r"[/\\]torch[/\\]")
+#: Torch's own code that reads values; what else of torch a line runs (a distribution, an optimizer) does not.
+_READS = re.compile(r"[/\\]torch[/\\](?:(?:_tensor|_tensor_str|functional)\.py\Z|cuda[/\\])")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Time a rank loses in one way.
+
+    Attributes:
+        rank: the rank, cut to its steady part.
+        share: share of wall time, 0 to 1.
+        least: the same, had one more sample shown something else: few samples prove less.
+        ms: per step.
+        samples: stacks that showed it.
+        location: "file.py:31" of the line seen most often.
+        source: the text of that line.
+        function: the function the time was spent in.
+    """
+
+    rank: Rank
+    share: float
+    least: float
+    ms: float
+    samples: int
+    location: str | None
+    source: str
+    function: str
+
+
+def lost(window: Window, rank: Rank, kind: Kind) -> Loss | None:
+    """What the rank loses to one kind of call outside the known phases; None without stacks to tell."""
+    if not rank.count:
+        return None
+    told = window.events_of("other_stack", rank=rank.rank)
+    frames = [one for one in (told[-1].get("frames") or () if told else ()) if isinstance(one, Mapping)]
+    total = sum(_count(one) for one in frames)
+    part = steady(rank)
+    if total < SAMPLES or not part.count:
+        return None
+    total = max(total, int(told[-1].get("total") or 0))
+    mine = [one for one in frames if kind_of(one) == kind]
+    if not mine:
+        return None
+    most, seen = max(mine, key=_count), sum(map(_count, mine))
+    unclaimed, whole = float(unclaimed_ms(part).sum()), max(float(np.nansum(step_ms(part))), 1e-9)
+    if kind == "logging":
+        # What a host that is ahead of its GPU logs meanwhile costs nothing.
+        unclaimed *= exposed_between(rank, unclaimed / part.count)
+    place = f"{_base(most.get('file'))}:{most.get('line')}" if most.get("file") else None
+    ours = "monitor/probe/" in str(most.get("leaf_file") or "")
+    function = str((not ours and most.get("leaf_func")) or most.get("func") or "")
+    return Loss(
+        part, unclaimed * seen / total / whole, unclaimed * seen / (total + 1) / whole,
+        unclaimed * seen / total / part.count, seen, place, str(most.get("source") or ""), function,
+    )  # fmt: skip
+
+
+def unclaimed_ms(rank: Rank) -> Values:
+    """Time of every step in no known phase, garbage collection aside, shape [count]."""
+    claimed = phase_ms(rank, "other") - np.nan_to_num(rank.column("gc_ms"))
+    return np.asarray(np.maximum(claimed, 0.0), dtype=np.float64)
+
+
+def kind_of(frame: Mapping[str, Any]) -> Kind:
+    """What the sampled line does: hands numbers on, turns tensors into numbers, or neither is known."""
+    source, function = str(frame.get("source") or ""), str(frame.get("func") or "")
+    leaf, leaf_file = str(frame.get("leaf_func") or ""), str(frame.get("leaf_file") or "")
+    in_torch = bool(_TORCH.search(leaf_file)) and "tensorboard" not in leaf_file
+    if not in_torch and (_LOG_FILE.search(leaf_file) or logs(leaf)):
+        return "logging"
+    if logs(function) or logging_call(source):
+        return "logging"
+    reads = _READS.search(leaf_file) or not _TORCH.search(leaf_file)
+    return "sync" if reads and _SYNC.search(source) else "unknown"
+
+
+def worst(window: Window, kind: Kind, least: float) -> tuple[Loss, tuple[int, ...]] | None:
+    """The largest loss of one kind over all ranks from the share `least` on, and the ranks that have one."""
+    found = [one for number in sorted(window.ranks) if (one := lost(window, window.ranks[number], kind))]
+    costly = [one for one in found if one.least >= least]
+    if not costly:
+        return None
+    return max(costly, key=lambda one: one.share), tuple(one.rank.rank for one in costly)
+
+
+def _count(frame: Mapping[str, Any]) -> int:
+    return int(frame.get("count") or 0)
+
+
+def _base(path: Any) -> str:
+    return re.split(r"[/\\]", str(path))[-1]

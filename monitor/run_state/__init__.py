@@ -1,0 +1,348 @@
+"""Live: what is known of one run right now, in bounded memory. No clock and no file of its own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from monitor.batch import Batch, Block
+from monitor.diagnosis.core.window import Window
+from monitor.diagnosis.signals.clocks import offsets
+from monitor.run_state import briefs
+from monitor.run_state.clock_alignment import Together, moved
+from monitor.run_state.columns import Columns
+from monitor.run_state.ending import ending
+from monitor.run_state.rank import LEAST_ROWS, LEAST_SAMPLES, RankState, samples
+from monitor.run_state.rank_timeline import Heat
+from monitor.run_state.run_aggregate import Pulse
+from monitor.schema import Metric, describe
+
+__all__ = ["RankState", "RunState"]
+
+#: Steps kept in memory: of one rank at most, and of all ranks of a run together (about 110 bytes each).
+RANK_ROWS, ALL_ROWS = 131_072, 262_144
+#: Samples kept of one process, host or GPU at most, and of all together.
+SAMPLE_ROWS, ALL_SAMPLES = 4_096, 65_536
+#: Briefs kept of one host at most, and of all together (about 150 bytes each).
+BRIEF_ROWS, ALL_BRIEFS = 8_192, 262_144
+#: Rows of the stream `run` that are kept (one is about a second).
+OWN_ROWS = 600
+#: Events kept of a run.
+EVENTS = 4_096
+#: Notices kept of a run, each a code or a line.
+NOTICES = 20
+#: Streams beyond this many are stored, but not kept in memory.
+STREAMS = 10_000
+
+#: Events that only matter now; they are not stored.
+PASSING = frozenset({"live"})
+
+_SCHEMA = describe()
+#: Rates of the run -> what briefs tell of them.
+_BRIEFED = {"samples_per_s": "all_samples", "tokens_per_s": "all_tokens"}
+
+#: What a `run` event tells of the run, and what kind of value it is.
+_ABOUT: Mapping[str, type | tuple[type, ...]] = {
+    "name": str,
+    "started_unix_s": (int, float),
+    "world_size": int,
+    "config": dict,
+    "argv": list,
+    "host": str,
+    "cwd": str,
+    "python": str,
+}
+
+
+class RunState:
+    """A run as far as it is kept in memory. Feed it batches; ask for the window, the status, the meta.
+
+    Attributes:
+        ranks, hosts, gpus: by rank number, host name, and "host/index".
+        users: the user's own numbers, by rank number as text.
+        own: the run's own stream, about a row a second.
+        heat: all ranks' time by phase, over the whole run.
+        briefs: by host name, its ranks in averages; only in runs of many ranks.
+        together: puts batches of all hosts on the run's time, before they are taken.
+        about: name, world size, start and the like.
+        agents: host -> {"pid", "version"} of its agent.
+        now_s: newest time known, seconds since the run began.
+        notices: codes or lines for a person, in the order they came up.
+        stalled: whether a stall lasts; whoever diagnoses says so.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.about: dict[str, Any] = {"name": run, "world_size": 1, "started_unix_s": None}
+        self.ranks: dict[int, RankState] = {}
+        self.hosts: dict[str, Columns] = {}
+        self.gpus: dict[str, Columns] = {}
+        self.users: dict[str, Columns] = {}
+        self.host_facts: dict[str, dict[str, Any]] = {}
+        self.events: deque[Mapping[str, Any]] = deque(maxlen=EVENTS)
+        self.now_s = 0.0
+        self.own = Columns(OWN_ROWS)
+        self.loss_is_nan = False
+        self.notices: list[str] = []
+        self.stalled = False
+        self.agents: dict[str, dict[str, Any]] = {}
+        self.done_hosts: set[str] = set()
+        self.pulse = Pulse()
+        self.heat = Heat()
+        self.briefs: dict[str, Columns] = {}
+        self.together = Together()
+        self._more = dict.fromkeys(_BRIEFED, 0.0)
+
+    def take(self, batch: Batch) -> Block | None:
+        """Add a batch; returns the run's own row when it is time for one, to be stored with it."""
+        was_over = self.finished
+        self.agents.setdefault(batch.host, {})
+        for event in batch.events:
+            self.note(event, batch.host)
+        for block in batch.blocks:
+            self.add(block)
+        self.now_s = max(self.now_s, batch.sent_s)
+        over = self.finished
+        return self._beat(over, last=over and not was_over)
+
+    def _beat(self, over: bool, *, last: bool) -> Block | None:
+        if not self.pulse.due(self.now_s, last=last):
+            return None
+        alive = {
+            n: rank.steps
+            for n, rank in self.ranks.items()
+            if (rank.ended is None or over) and not rank.reduced
+        }
+        row = self.pulse.beat(self.now_s, alive, last=last, more=self._more)
+        if row is not None:
+            self._more = dict.fromkeys(_BRIEFED, 0.0)
+            self.own.append(row.first, row.t_s, row.columns)
+        return row
+
+    def add(self, block: Block) -> None:
+        """Add rows of one stream."""
+        kind, _, name = block.stream.partition("/")
+        columns = self._columns(kind, name)
+        if columns is None:
+            return
+        columns.append(block.first, block.t_s, block.columns)
+        self.now_s = max(self.now_s, block.t_s[-1])
+        if kind == "rank":
+            self.heat.add(int(name), block.t_s, block.columns)
+            rank = self.ranks[int(name)]
+            rank.reduced = False
+            rank.step = max(rank.step, block.first + len(block) - 1)
+        elif kind == "brief":
+            self._on_briefs(name, block)
+
+    def _on_briefs(self, host: str, block: Block) -> None:
+        """Ranks in averages. What their own rows tell better is taken from those."""
+        table = briefs.unfolded(block.t_s, block.columns)
+        if not table:
+            return
+        for number, end in zip(table["rank"].tolist(), table["end"].tolist(), strict=True):
+            if number < STREAMS:
+                rank = self.rank(number)
+                rank.reduced = not len(rank.steps)
+                rank.step = max(rank.step, end - 1)
+                rank.process.setdefault("host", host)
+        for number, phase, since_s in briefs.phases(table, block.t_s):
+            if number < STREAMS:
+                self.ranks[number].phase = (phase, since_s)
+        alone = np.array([n < STREAMS and self.ranks[n].reduced for n in table["rank"].tolist()], bool)
+        table = {key: values[alone] for key, values in table.items()}
+        self.heat.mixed(table["rank"], table["end_s"], table)
+        for key, column in _BRIEFED.items():
+            self._more[key] += float(np.nansum(table[column])) if column in table else 0.0
+
+    def note(self, event: Mapping[str, Any], host: str) -> None:
+        """Take in one event."""
+        handler = getattr(self, f"_on_{event['kind']}", None)
+        if handler is not None:
+            handler(event, host)
+        if event["kind"] != "fact" and event["kind"] not in PASSING:
+            self.events.append(event)
+
+    @property
+    def steps(self) -> int:
+        """Steps taken, by the rank that took most."""
+        return max((rank.step for rank in self.ranks.values()), default=-1) + 1
+
+    @property
+    def finished(self) -> bool:
+        """Whether every rank has ended: as many as the run says it has, or all known ones of all hosts."""
+        if any(rank.ended is None for rank in self.ranks.values()):
+            return False
+        whole = len(self.ranks) >= self.about["world_size"] > 0
+        return (whole and bool(self.ranks)) or (bool(self.agents) and self.done_hosts >= set(self.agents))
+
+    @property
+    def outcome(self) -> tuple[str, dict[str, Any] | None]:
+        """The status of the contract, and its `exit` (None while the run goes on)."""
+        if not self.finished:
+            return ("stalled" if self.stalled else "running"), None
+        ahead = self._ahead()
+        return ending(
+            {**moved(rank.ended, -ahead.get(str(rank.process.get("host")), 0.0)), "exception": rank.failed}
+            for rank in self.ranks.values()
+            if rank.ended is not None
+        )
+
+    def _ahead(self) -> dict[str, float]:
+        """Host -> what its times are ahead of the first host's, where its ranks met others in collectives."""
+        hosts = {number: str(rank.process.get("host")) for number, rank in self.ranks.items()}
+        if len(set(hosts.values())) < 2:
+            return {}
+        return {host: offset.ahead_s for host, offset in offsets(self.window(), hosts).items()}
+
+    def window(self) -> Window:
+        """What detectors see. Its arrays are views that stand until the next `take`."""
+        return Window(
+            self.now_s,
+            {number: rank.window(number) for number, rank in sorted(self.ranks.items())},
+            int(self.about["world_size"]),
+            {name: samples(columns) for name, columns in self.hosts.items()},
+            self.host_facts,
+            {name: samples(columns) for name, columns in self.gpus.items()},
+            list(self.events),
+            self.finished,
+            {name: briefs.kept(columns) for name, columns in self.briefs.items() if len(columns)},
+        )
+
+    def meta(self) -> dict[str, Any]:
+        """What the store is to remember beside rows, events, facts and the outcome."""
+        return {
+            "run": self.run,
+            **self.about,
+            "schema": self._schema(),
+            "hosts": sorted(self.agents),
+            # Copies: what was written is compared with what is to be written.
+            "agents": dict(self.agents),
+            "shifts": dict(self.together.shifts),
+            "host_facts": {host: dict(facts) for host, facts in self.host_facts.items()},
+            "processes": {str(number): rank.process for number, rank in self.ranks.items()},
+        }
+
+    def _schema(self) -> dict[str, Any]:
+        """The table of metrics, with the user's own numbers as far as they are known."""
+        keys = dict.fromkeys(key for columns in self.users.values() for key in columns.keys)
+        own = [asdict(Metric(key, "", key, "user", panel="user")) for key in keys]
+        return {**_SCHEMA, "metrics": [*_SCHEMA["metrics"], *own]} if own else _SCHEMA
+
+    def say(self, notice: str) -> None:
+        """Add a notice, once."""
+        if notice not in self.notices and len(self.notices) < NOTICES:
+            self.notices.append(notice)
+
+    def rank(self, number: int) -> RankState:
+        """A rank, known from now on. All ranks share what memory there is."""
+        found = self.ranks.get(number)
+        if found is None:
+            found = self.ranks[number] = RankState()
+            self._share()
+        return found
+
+    def _columns(self, kind: str, name: str) -> Columns | None:
+        if kind in ("rank", "proc", "cuda"):
+            if not name.isdigit() or (len(self.ranks) >= STREAMS and int(name) not in self.ranks):
+                return None
+            rank = self.rank(int(name))
+            return {"rank": rank.steps, "proc": rank.samples, "cuda": rank.cuda}[kind]
+        known = {"host": self.hosts, "gpu": self.gpus, "user": self.users, "brief": self.briefs}
+        tables = known.get(kind)
+        if tables is None or (name not in tables and len(tables) >= STREAMS):
+            return None
+        if name not in tables:
+            tables[name] = Columns(LEAST_SAMPLES)
+            self._share()
+        return tables[name]
+
+    def _share(self) -> None:
+        rows = min(max(ALL_ROWS // max(len(self.ranks), 1), LEAST_ROWS), RANK_ROWS)
+        samplers = [table for rank in self.ranks.values() for table in (rank.samples, rank.cuda)]
+        tables = [*self.hosts.values(), *self.gpus.values(), *self.users.values(), *samplers]
+        samples = min(max(ALL_SAMPLES // max(len(tables), 1), LEAST_SAMPLES), SAMPLE_ROWS)
+        briefs_each = min(ALL_BRIEFS // max(len(self.briefs), 1), BRIEF_ROWS)
+        for table in self.briefs.values():
+            table.limit(briefs_each)
+        for rank in self.ranks.values():
+            rank.steps.limit(rows)
+        for table in tables:
+            table.limit(samples)
+
+    # -- events, by kind
+
+    def _on_run(self, event: Mapping[str, Any], host: str) -> None:
+        """The first host to tell of the run is believed; the others only add what it left out."""
+        first = len(self.agents) <= 1
+        for key, kinds in _ABOUT.items():
+            value = event.get(key)
+            if isinstance(value, kinds) and not isinstance(value, bool) and (first or key not in self.about):
+                self.about[key] = value
+        self.about["world_size"] = min(max(self.about["world_size"], 1), STREAMS)
+        if event.get("thread"):
+            self.say("thread_agent")
+
+    def _on_agent(self, event: Mapping[str, Any], host: str) -> None:
+        self.agents[host] = {"pid": event.get("pid"), "version": event.get("version")}
+        self.done_hosts.discard(host)
+        if isinstance(event.get("host_facts"), dict):
+            self.host_facts[host] = event["host_facts"]
+
+    def _on_attach(self, event: Mapping[str, Any], host: str) -> None:
+        rank = self.rank(_number(event))
+        rank.ended = rank.failed = None
+        rank.process = {"pid": event.get("pid"), "host": host}
+        self.done_hosts.discard(host)
+        if isinstance(event.get("world_size"), int):
+            self.about["world_size"] = min(max(self.about["world_size"], event["world_size"]), STREAMS)
+
+    def _on_fact(self, event: Mapping[str, Any], host: str) -> None:
+        if event.get("rank") is None:
+            self.host_facts.setdefault(host, {})[str(event.get("name"))] = event.get("value")
+        else:
+            self.rank(_number(event)).facts[str(event.get("name"))] = event.get("value")
+
+    def _on_live(self, event: Mapping[str, Any], host: str) -> None:
+        rank = self.rank(_number(event))
+        if isinstance(event.get("phase"), str):
+            since_s = event.get("since_s")
+            rank.phase = (
+                event["phase"],
+                float(since_s if isinstance(since_s, int | float) else event["t_s"]),
+            )
+        if isinstance(event.get("step"), int):
+            rank.step = max(rank.step, event["step"] - 1)
+
+    def _on_exception(self, event: Mapping[str, Any], host: str) -> None:
+        self.rank(_number(event)).failed = f"{event.get('type')}: {event.get('message')}"
+
+    def _on_rank_end(self, event: Mapping[str, Any], host: str) -> None:
+        rank = self.rank(_number(event))
+        rank.ended = {**event, "rank": _number(event)}
+        if isinstance(event.get("last_phase"), str):
+            rank.phase = (event["last_phase"], float(event["t_s"]))
+
+    def _on_run_end(self, event: Mapping[str, Any], host: str) -> None:
+        self.done_hosts.add(host)
+
+    def _on_nan_loss(self, event: Mapping[str, Any], host: str) -> None:
+        self.loss_is_nan = True
+
+    def _on_loss_finite(self, event: Mapping[str, Any], host: str) -> None:
+        self.loss_is_nan = False
+
+    def _on_warn(self, event: Mapping[str, Any], host: str) -> None:
+        self.say(str(event.get("text", ""))[:200])
+
+    def _on_dropped(self, event: Mapping[str, Any], host: str) -> None:
+        self.say("records_dropped")
+
+
+def _number(event: Mapping[str, Any]) -> int:
+    rank = event.get("rank")
+    return rank if isinstance(rank, int) and 0 <= rank < STREAMS else 0
