@@ -109,8 +109,8 @@ class LoaderHooks:
 
     def evaluated(self) -> None:
         """A forward pass of an evaluation was seen."""
-        for loader_state in self._since:
-            loader_state.settled = False
+        for state in self._since:
+            state.settled = False
         if self._since:
             self._since[-1].unused = True
 
@@ -128,8 +128,8 @@ class LoaderHooks:
             try:
                 clock.begin()
                 self.boundary.fetch()
-                loader_state = self._feed(loader)
-                evaluates = not torch.is_grad_enabled() or loader_state.evaluates
+                state = self._feed(loader)
+                evaluates = not torch.is_grad_enabled() or state.evaluates
                 evaluates = evaluates or not (self.training() or self._frozen)
                 if recorder.loop_state.phase is not None:
                     evaluates = recorder.loop_state.phase == EVAL
@@ -142,7 +142,7 @@ class LoaderHooks:
             finally:
                 clock.pop(depth)
             try:
-                self._opened(loader, loader_state, iterator, (time.perf_counter_ns() - began) / 1e6)
+                self._opened(loader, state, iterator, (time.perf_counter_ns() - began) / 1e6)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
             return iterator
@@ -163,7 +163,7 @@ class LoaderHooks:
             if get_ident() != training_thread_id[0] or fetching[0]:
                 return original(iterator)
             try:
-                loader_state, evaluates, cpu, depth = again(iterator) or opening(iterator)
+                state, evaluates, cpu, depth = again(iterator) or opening(iterator)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
                 return original(iterator)
@@ -172,13 +172,13 @@ class LoaderHooks:
                 batch = original(iterator)
             except BaseException as error:
                 pop(depth)
-                exhausted(error, loader_state)
+                exhausted(error, state)
                 raise
             finally:
                 fetching[0] = False
             try:
                 pop(depth)
-                arrived(batch, loader_state, evaluates, cpu, began)
+                arrived(batch, state, evaluates, cpu, began)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
             return batch
@@ -195,18 +195,13 @@ class LoaderHooks:
         grad_enabled, training = torch.is_grad_enabled, self.training
 
         def again(iterator: Any) -> tuple[LoaderState, bool, int, int] | None:
-            loader_state: LoaderState | None = vars(iterator).get(TAG)
-            if (
-                loader_state is None
-                or not loader_state.settled
-                or not recorder.steps % CPU_EVERY
-                or since != [loader_state]
-            ):
+            state: LoaderState | None = vars(iterator).get(TAG)
+            if state is None or not state.settled or not recorder.steps % CPU_EVERY or since != [state]:
                 return None
             if loop_state.phase is not None or base_phase[0] == EVAL or not grad_enabled() or not training():
                 return None
             on_fetch()
-            return loader_state, False, 0, push(DATA)
+            return state, False, 0, push(DATA)
 
         return again
 
@@ -214,34 +209,30 @@ class LoaderHooks:
         """Before a fetch: closes the step, tells training from evaluation, opens the phase."""
         recorder, clock, since = self.recorder, self.recorder.clock, self._since
         loop_state = recorder.loop_state
-        push, set_base_phase, base_phase, begin = (
-            clock.push,
-            clock.set_base_phase,
-            clock.base_phase,
-            clock.begin,
-        )
+        push, begin, base_phase = clock.push, clock.begin, clock.base_phase
+        set_base_phase = clock.set_base_phase
         on_fetch, training, grad_enabled = self.boundary.fetch, self.training, torch.is_grad_enabled
         cpu_now = time.thread_time_ns
 
         def opening(iterator: Any) -> tuple[LoaderState | None, bool, int, int]:
-            loader_state: LoaderState | None = vars(iterator).get(TAG)
-            if loader_state is None:
+            state: LoaderState | None = vars(iterator).get(TAG)
+            if state is None:
                 begin()
             grad = grad_enabled()
             if on_fetch():
                 self._trained_on()
-            if loader_state is None:
+            if state is None:
                 evaluates = not grad or not training()
             else:
-                if loader_state.unused:
-                    loader_state.unused = False
-                    loader_state.evaluates = loader_state.evaluates or not loader_state.trains
-                    if loader_state.evaluates and loader_state in since:
-                        since.remove(loader_state)
-                loader_state.quiet = quiet = not training()
-                evaluates = not grad or loader_state.evaluates or (quiet and not self._frozen)
-                if grad and not loader_state.evaluates and loader_state not in since:
-                    since.append(loader_state)
+                if state.unused:
+                    state.unused = False
+                    state.evaluates = state.evaluates or not state.trains
+                    if state.evaluates and state in since:
+                        since.remove(state)
+                state.quiet = quiet = not training()
+                evaluates = not grad or state.evaluates or (quiet and not self._frozen)
+                if grad and not state.evaluates and state not in since:
+                    since.append(state)
             if loop_state.phase is not None:
                 evaluates = loop_state.phase == EVAL
             if evaluates:
@@ -249,22 +240,18 @@ class LoaderHooks:
             elif base_phase[0] == EVAL:
                 set_base_phase(OTHER)
             cpu = 0 if recorder.steps % CPU_EVERY else cpu_now()
-            return loader_state, evaluates, cpu, push(EVAL if evaluates else DATA)
+            return state, evaluates, cpu, push(EVAL if evaluates else DATA)
 
         return opening
 
     def _trained_on(self) -> None:
         """Something was trained since the last fetch: on the newest batch, and on others not left unused."""
         since = self._since
-        for loader_state in since:
+        for state in since:
             newest = since[-1]
-            if loader_state is newest or (loader_state.quiet == newest.quiet and not loader_state.unused):
-                loader_state.trains, loader_state.evaluates, loader_state.unused, loader_state.role = (
-                    True,
-                    False,
-                    False,
-                    "train",
-                )
+            if state is newest or (state.quiet == newest.quiet and not state.unused):
+                state.trains, state.role = True, "train"
+                state.evaluates = state.unused = False
                 self._frozen = newest.quiet
         since.clear()
 
@@ -273,37 +260,35 @@ class LoaderHooks:
         loop_state = self.recorder.loop_state
         cpu_now, first, looks = time.thread_time_ns, self._first, self.looks
 
-        def arrived(
-            batch: Any, loader_state: LoaderState | None, evaluates: bool, cpu: int, began: int
-        ) -> None:
-            if loader_state is not None and loader_state.first_wait_ms is None:
-                first(loader_state, evaluates, (now() - began) / 1e6)
+        def arrived(batch: Any, state: LoaderState | None, evaluates: bool, cpu: int, began: int) -> None:
+            if state is not None and state.first_wait_ms is None:
+                first(state, evaluates, (now() - began) / 1e6)
             if evaluates:
-                if loader_state is not None and loader_state.role is None:
-                    loader_state.role = "eval"
+                if state is not None and state.role is None:
+                    state.role = "eval"
                 return
             if cpu:
                 add(values, DATA_CPU, (cpu_now() - cpu) / 1e6)
-                if loader_state is not None:
-                    loader_state.settled = loader_state.trains and not (loader_state.quiet or self._frozen)
+                if state is not None:
+                    state.settled = state.trains and not (state.quiet or self._frozen)
                     for look in looks:
-                        look(batch, loader_state.number)
+                        look(batch, state.number)
             on_fetched()
             if not loop_state.counts:
                 return
             # Two loaders side by side give the step its samples once; one loader's batches add up.
             if values[SAMPLES] != values[SAMPLES]:
-                self._in_step = loader_state
-            if loader_state is self._in_step and (loader_state is None or loader_state.countable):
+                self._in_step = state
+            if state is self._in_step and (state is None or state.countable):
                 try:
                     count(batch, values)
                 except Exception:  # noqa: BLE001 - a batch of a kind of its own: not counted
-                    if loader_state is not None:
-                        loader_state.countable = False
+                    if state is not None:
+                        state.countable = False
 
         return arrived
 
-    def _exhausted(self, error: BaseException, loader_state: LoaderState | None) -> None:
+    def _exhausted(self, error: BaseException, state: LoaderState | None) -> None:
         """A fetch that gave no batch: the loader's end, or something broke in it."""
         recorder = self.recorder
         try:
@@ -311,8 +296,8 @@ class LoaderHooks:
                 if recorder.loop_state.phase is None:
                     recorder.clock.set_base_phase(OTHER)
                 self.boundary.exhausted()
-                if loader_state in self._since:
-                    self._since.remove(loader_state)
+                if state in self._since:
+                    self._since.remove(state)
             elif isinstance(error, RuntimeError) and "DataLoader worker" in str(error):
                 text = str(error)
                 recorder.event("worker_died", message=text.splitlines()[0], reason=text[:300])
@@ -320,45 +305,45 @@ class LoaderHooks:
             recorder.fail(broken)
 
     def _feed(self, loader: Any) -> LoaderState:
-        loader_state = self._of_loader.get(loader)
-        if loader_state is None:
+        state = self._of_loader.get(loader)
+        if state is None:
             self._count += 1
-            loader_state = self._of_loader[loader] = LoaderState(self._count)
-            loader_state.place, loader_state.call = where_made(loader, user_frame(3))
-        return loader_state
+            state = self._of_loader[loader] = LoaderState(self._count)
+            state.place, state.call = where_made(loader, user_frame(3))
+        return state
 
-    def _opened(self, loader: Any, loader_state: LoaderState, iterator: Any, took_ms: float) -> None:
-        loader_state.epochs += 1
-        loader_state.iter_ms, loader_state.first_wait_ms = took_ms, None
-        loader_state.trains = loader_state.unused = loader_state.settled = False
-        vars(iterator)[TAG] = loader_state
-        if loader_state.epochs == 1 and loader_state.number <= LOADERS:
-            self._describe(loader, loader_state)
+    def _opened(self, loader: Any, state: LoaderState, iterator: Any, took_ms: float) -> None:
+        state.epochs += 1
+        state.iter_ms, state.first_wait_ms = took_ms, None
+        state.trains = state.unused = state.settled = False
+        vars(iterator)[TAG] = state
+        if state.epochs == 1 and state.number <= LOADERS:
+            self._describe(loader, state)
 
-    def _first(self, loader_state: LoaderState, evaluates: bool, wait_ms: float) -> None:
-        loader_state.first_wait_ms = wait_ms
+    def _first(self, state: LoaderState, evaluates: bool, wait_ms: float) -> None:
+        state.first_wait_ms = wait_ms
         if evaluates:
             return
         # Some loops make a new loader each epoch: what is made in the same place counts on.
-        recorder, place = self.recorder, loader_state.place or str(loader_state.number)
+        recorder, place = self.recorder, state.place or str(state.number)
         epoch = self._epochs[place] = self._epochs.get(place, 0) + 1
         recorder.epoch = float(epoch)
         recorder.event(
             "epoch",
             epoch=epoch,
-            loader=loader_state.number,
-            workers_started_ms=round(loader_state.iter_ms, 3),
+            loader=state.number,
+            workers_started_ms=round(state.iter_ms, 3),
             first_wait_ms=round(wait_ms, 3),
         )
 
-    def _describe(self, loader: Any, loader_state: LoaderState) -> None:
+    def _describe(self, loader: Any, state: LoaderState) -> None:
         facts = loader_facts(loader)
-        facts.update(location=loader_state.place, call=loader_state.call)
-        name = f"loader/{loader_state.number}"
+        facts.update(location=state.place, call=state.call)
+        name = f"loader/{state.number}"
         recorder = self.recorder
         recorder.fact(name, {**facts, "role": None})
 
         def role() -> None:
-            recorder.fact(name, {**facts, "role": loader_state.role})
+            recorder.fact(name, {**facts, "role": state.role})
 
         recorder.watchers.append(role)

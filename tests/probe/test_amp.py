@@ -118,17 +118,17 @@ def test_two_optimizers_and_one_scaler(tmp_path: Path) -> None:
     """A GAN under a scaler: one step an iteration, both optimizer steps counted."""
 
     def loop(see: See) -> Any:
-        maker, set_completes_step = net(6), net()
-        see(maker, set_completes_step)
-        making, judging, scaler = sgd(maker), sgd(set_completes_step), GradScaler("cpu", init_scale=4.0)
+        maker, critic = net(6), net()
+        see(maker, critic)
+        making, judging, scaler = sgd(maker), sgd(critic), GradScaler("cpu", init_scale=4.0)
         for features, _ in loader():
             judging.zero_grad()
             making.zero_grad()
-            scaler.scale(set_completes_step(maker(features)).mean()).backward()
+            scaler.scale(critic(maker(features)).mean()).backward()
             scaler.step(judging)
             scaler.step(making)
             scaler.update()
-        return maker, set_completes_step
+        return maker, critic
 
     watch = alike(loop, tmp_path)
     assert watch.column("optimizer_steps") == [2.0] * BATCHES

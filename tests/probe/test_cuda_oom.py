@@ -47,8 +47,8 @@ def load(tokens: int) -> list[dict[str, Any]]:
 def test_totals_of_recorded_states(tokens: int, reserved: int, allocated: int, split: int) -> None:
     """As data/README.md lists them, to the MiB."""
     found = summarise(load(tokens), [], 0)
-    completes_step = {key: found[key] * 1e6 / MIB for key in ("reserved_mb", "allocated_mb", "split_mb")}
-    assert completes_step == pytest.approx(
+    expected = {key: found[key] * 1e6 / MIB for key in ("reserved_mb", "allocated_mb", "split_mb")}
+    assert expected == pytest.approx(
         {"reserved_mb": reserved, "allocated_mb": allocated, "split_mb": split}, abs=1
     )
 

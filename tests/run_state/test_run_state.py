@@ -10,7 +10,7 @@ from batches import Training
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor import live
+from monitor import run_state
 from monitor.batch import Batch, Block
 from monitor.run_state import RunState
 
@@ -124,7 +124,7 @@ def test_where_a_rank_is() -> None:
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a run and however many its ranks, memory has a bound that all ranks share."""
-    monkeypatch.setattr(live, "ALL_ROWS", 8_000)
+    monkeypatch.setattr(run_state, "ALL_ROWS", 8_000)
     training = Training(ranks=4)
     state = fed(training.start(), *(training.batch(1000) for _ in range(6)))
     held = [len(rank.steps) for rank in state.ranks.values()]
@@ -137,10 +137,10 @@ def test_events_are_bounded() -> None:
     """The newest events are kept."""
     training = Training()
     state = RunState("r")
-    for number in range(live.EVENTS + 10):
+    for number in range(run_state.EVENTS + 10):
         state.note(training.event("save", number=number), "h")
-    assert len(state.events) == live.EVENTS
-    assert state.events[-1]["number"] == live.EVENTS + 9
+    assert len(state.events) == run_state.EVENTS
+    assert state.events[-1]["number"] == run_state.EVENTS + 9
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ def _iterated(hooks: FrameworkHooks, begun: list[int]) -> Callable[[Any], None]:
 def _left(state: Any) -> float:
     """Iterations that the run still means to do; NaN where the loader has no length."""
     most, epochs, length = getattr(state, "max_iters", None), state.max_epochs, state.epoch_length
-    completes_step = epochs * length if most is None and epochs and length else most
-    return math.nan if completes_step is None else completes_step - state.iteration
+    total = epochs * length if most is None and epochs and length else most
+    return math.nan if total is None else total - state.iteration
 
 
 def _running(hooks: FrameworkHooks) -> Callable[[Any], Any]:

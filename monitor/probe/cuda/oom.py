@@ -80,16 +80,14 @@ def summarise(
     mine = [segment for segment in segments if segment.get("device", device) == device]
     used = sorted((at, size) for at, size, state in _blocks(mine) if state == "active_allocated")
     allocated = sum(size for _, size in used)
-    free = [
-        (size, completes_step) for at, size, state, completes_step in _with_rest(mine) if state == "inactive"
-    ]
+    free = [(size, whole) for at, size, state, whole in _with_rest(mine) if state == "inactive"]
     sizes, holders = _claims(used, holdings)
     categories = {kind: sizes[kind] / MB for kind in KINDS[:-1]}
     return {
         "reserved_mb": sum(segment["total_size"] for segment in mine) / MB,
         "allocated_mb": allocated / MB,
-        "split_mb": sum(size for size, completes_step in free if not completes_step) / MB,
-        "reserved_cached_mb": sum(size for size, completes_step in free if completes_step) / MB,
+        "split_mb": sum(size for size, whole in free if not whole) / MB,
+        "reserved_cached_mb": sum(size for size, whole in free if whole) / MB,
         "largest_free_mb": max((size for size, _ in free), default=0) / MB,
         "segments": len(mine),
         "categories": {**categories, "other": allocated / MB - sum(categories.values())},

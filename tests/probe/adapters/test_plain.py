@@ -51,62 +51,56 @@ def accumulation(see: See) -> Any:
 
 def gan(see: See) -> Any:
     """Two optimizers in one iteration."""
-    maker, set_completes_step = net(FEATURES), net()
-    see(maker, set_completes_step)
-    making, judging, losses = sgd(maker), sgd(set_completes_step), []
+    maker, critic = net(FEATURES), net()
+    see(maker, critic)
+    making, judging, losses = sgd(maker), sgd(critic), []
     for features, _ in loader():
         noise = torch.randn_like(features)
         judging.zero_grad()
         with torch.no_grad():
             fake = maker(noise)
-        (set_completes_step(features).mean() - set_completes_step(fake).mean()).backward()
+        (critic(features).mean() - critic(fake).mean()).backward()
         judging.step()
         making.zero_grad()
-        loss = set_completes_step(maker(noise)).mean()
+        loss = critic(maker(noise)).mean()
         loss.backward()
         making.step()
         losses.append(loss.item())
-    return maker, set_completes_step, losses
+    return maker, critic, losses
 
 
 def critic_five_times_a_batch(see: See) -> Any:
     """WGAN: five critic steps on a batch, then one of the generator."""
-    maker, set_completes_step = net(FEATURES), net()
-    see(maker, set_completes_step)
-    making, judging, losses = sgd(maker), sgd(set_completes_step), []
+    maker, critic = net(FEATURES), net()
+    see(maker, critic)
+    making, judging, losses = sgd(maker), sgd(critic), []
     for features, _ in loader():
         for _ in range(5):
             judging.zero_grad()
-            (
-                set_completes_step(maker(torch.randn_like(features)).detach()).mean()
-                - set_completes_step(features).mean()
-            ).backward()
+            (critic(maker(torch.randn_like(features)).detach()).mean() - critic(features).mean()).backward()
             judging.step()
         making.zero_grad()
-        loss = set_completes_step(maker(torch.randn_like(features))).mean()
+        loss = critic(maker(torch.randn_like(features))).mean()
         loss.backward()
         making.step()
         losses.append(loss.item())
-    return maker, set_completes_step, losses
+    return maker, critic, losses
 
 
 def generator_every_fifth_batch(see: See) -> Any:
     """WGAN's other form: a critic step a batch, and the generator's at every fifth."""
-    maker, set_completes_step = net(FEATURES), net()
-    see(maker, set_completes_step)
-    making, judging = sgd(maker), sgd(set_completes_step)
+    maker, critic = net(FEATURES), net()
+    see(maker, critic)
+    making, judging = sgd(maker), sgd(critic)
     for number, (features, _) in enumerate(loader(), 1):
         judging.zero_grad()
-        (
-            set_completes_step(maker(torch.randn_like(features)).detach()).mean()
-            - set_completes_step(features).mean()
-        ).backward()
+        (critic(maker(torch.randn_like(features)).detach()).mean() - critic(features).mean()).backward()
         judging.step()
         if not number % 5:
             making.zero_grad()
-            set_completes_step(maker(torch.randn_like(features))).mean().backward()
+            critic(maker(torch.randn_like(features))).mean().backward()
             making.step()
-    return maker, set_completes_step
+    return maker, critic
 
 
 class Sharp(torch.optim.Optimizer):
@@ -282,21 +276,18 @@ def whole_batches(see: See) -> Any:
 
 
 def gan_without_loader(see: See) -> Any:
-    maker, set_completes_step = net(FEATURES), net()
-    see(maker, set_completes_step)
-    making, judging = sgd(maker), sgd(set_completes_step)
+    maker, critic = net(FEATURES), net()
+    see(maker, critic)
+    making, judging = sgd(maker), sgd(critic)
     real = torch.randn(BATCH, FEATURES)
     for _ in range(BATCHES):
         judging.zero_grad()
-        (
-            set_completes_step(maker(torch.randn_like(real)).detach()).mean()
-            - set_completes_step(real).mean()
-        ).backward()
+        (critic(maker(torch.randn_like(real)).detach()).mean() - critic(real).mean()).backward()
         judging.step()
         making.zero_grad()
-        set_completes_step(maker(torch.randn_like(real))).mean().backward()
+        critic(maker(torch.randn_like(real))).mean().backward()
         making.step()
-    return maker, set_completes_step
+    return maker, critic
 
 
 def iterator_by_hand(see: See) -> Any:
