@@ -141,9 +141,8 @@ def install_optimizer(
     recorder: Recorder, patches: Patches, boundary: Boundary, known: Optimizers, depth: Depth
 ) -> None:
     """Hook every optimizer's step; what runs inside one (a parent's, a wrapped optimizer's) is part of it."""
-    clock, training_thread_id = recorder.clock, recorder.training_thread_id
-    values, adopt = recorder.values, recorder.adopt
-    push, pop, on_optimizer = clock.push, clock.pop, boundary.optimizer
+    training_thread_id, values, adopt = recorder.training_thread_id, recorder.values, recorder.adopt
+    push, pop, on_optimizer = recorder.clock.push, recorder.clock.pop, boundary.optimizer
     compiling, seen = torch.compiler.is_dynamo_compiling, known.seen
     running, opened, nested, first = 0, 0, 0, True
 
@@ -154,7 +153,7 @@ def install_optimizer(
         if first:
             first = False
             adopt()
-            clock.begin()
+            recorder.clock.begin()
         if running:
             if _inside_another():
                 nested += running == id(optimizer)

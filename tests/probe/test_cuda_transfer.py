@@ -47,7 +47,7 @@ class Facts:
 def framework(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A framework that moves batches in a function of its own."""
     module = ModuleType("framework_of_the_test")
-    module.reassign = lambda batch: [tensor.clone() for tensor in batch]  # type: ignore[attr-defined]
+    module.move = lambda batch: [tensor.clone() for tensor in batch]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr("monitor.probe.probe.transfers", lambda: [(module.__name__, "move")])
     return module
@@ -59,12 +59,12 @@ def train(framework: ModuleType, *, evaluate_ms: float = 0) -> None:
     optimizer = sgd(model)
     for batch in loader():
         optimizer.zero_grad()
-        error(model, framework.reassign(batch)).backward()
+        error(model, framework.move(batch)).backward()
         optimizer.step()
     model.eval()
     with torch.no_grad():
         for _ in loader() if evaluate_ms else ():
-            error(model, framework.reassign([torch.zeros(2, 6), Slow(evaluate_ms)]))
+            error(model, framework.move([torch.zeros(2, 6), Slow(evaluate_ms)]))
 
 
 def test_a_frameworks_transfer_is_a_phase(tmp_path: Path, framework: ModuleType) -> None:
@@ -77,10 +77,10 @@ def test_a_frameworks_transfer_is_a_phase(tmp_path: Path, framework: ModuleType)
 
 def test_without_a_device_there_is_none(tmp_path: Path, framework: ModuleType) -> None:
     """Moving a batch from the host to the host is no copy to a device."""
-    before = framework.reassign
+    before = framework.move
     with watching(tmp_path, device=FakeDevice(used=False)) as watch:
         train(framework)
-        assert framework.reassign is before
+        assert framework.move is before
     assert watch.total("h2d") == 0
 
 
@@ -103,9 +103,9 @@ def test_a_transfer_that_fails_fails_as_before(
     monkeypatch.setattr(framework, "move", fails)
     with watching(tmp_path, device=FakeDevice()) as watch:
         with pytest.raises(RuntimeError, match="no such device"):
-            framework.reassign([])
+            framework.move([])
         assert watch.recorder.training_thread_id[0]
-    assert framework.reassign is fails
+    assert framework.move is fails
 
 
 def test_tensors_keep_their_methods(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_signal_writes_every_thread(tmp_path: Path) -> None:
 faults = Faults(path, patches)
 threading.Thread(target=threading.Event().wait, name="side", daemon=True).start()
 os.kill(os.getpid(), faults.signal)
-print(json.dumps({**faults.told(), "ident": threading.main_thread().ident, "first": first}))
+print(json.dumps({**faults.description(), "ident": threading.main_thread().ident, "first": first}))
 """
     found = result(path, code)
     assert (found["signal"], found["main"], found["file"]) == (found["first"], found["ident"], "stacks")
@@ -72,7 +72,7 @@ if not child:
     in_the_child()
     os._exit(0)
 os.waitpid(child, 0)
-print(json.dumps(made[0].told()))
+print(json.dumps(made[0].description()))
 """
     assert result(tmp_path / "stacks", code)["signal"]
     assert "in in_the_child" in (tmp_path / "stacks").read_text()

@@ -28,7 +28,7 @@ def test_the_innermost_frame_of_the_user() -> None:
     found: list[str | None] = []
     json.dumps(object(), default=lambda _: found.append(location(user_frame(1))))
     line = here.__code__.co_firstlineno + 7
-    assert found == [f"tests/probe/test_place.py:{line}"]
+    assert found == [f"tests/probe/test_source_location.py:{line}"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_where_a_named_value_was_made() -> None:
     value = bytearray(2)
     found = made_at(value, "bytearray", sys._getframe())
     line = test_where_a_named_value_was_made.__code__.co_firstlineno + 2
-    assert found == (f"tests/probe/test_place.py:{line}", "bytearray(2)")
+    assert found == (f"tests/probe/test_source_location.py:{line}", "bytearray(2)")
     assert (Keeper().find() or ("", None))[1] == "bytearray(1)"
     assert made_at(object(), "bytearray", sys._getframe()) is None
 
