@@ -14,6 +14,7 @@ STANDARD = sys.stdlib_module_names - {"sqlite3"}
 #: Room -> the rooms it may import. A room is a module or package directly below `monitor`.
 MAY_IMPORT = {
     "schema": "",
+    "panels": "schema",
     "batch": "",
     "state": "",
     "options": "state",
@@ -23,9 +24,9 @@ MAY_IMPORT = {
     "store": "schema batch",
     "diagnosis": "schema",
     "alerts": "diagnosis",
-    "run_state": "schema batch store diagnosis",
+    "run_state": "schema panels batch store diagnosis",
     "report": "schema store diagnosis",
-    "exports": "schema store report",
+    "exports": "schema panels store report",
     "bridges": "schema store report",
     "runs": "schema store diagnosis report state",
     "compare": "schema store report runs",
@@ -38,8 +39,8 @@ MAY_IMPORT = {
     "_version": "",
     "monitor": "_version options session",
     "startup": "monitor probe session",
-    "web": "_version schema batch store diagnosis pipeline report runs compare exports bridges frame_tickets "
-    "state",
+    "web": "_version schema panels batch store diagnosis pipeline report runs compare exports bridges "
+    "frame_tickets state",
     "cli": "*",
     "__main__": "cli",
 }

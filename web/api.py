@@ -26,6 +26,8 @@ from werkzeug.exceptions import BadRequest, NotFound
 
 from monitor.diagnosis.core.doctor import discover
 from monitor.diagnosis.core.messages import pair_of
+from monitor.panels import with_panels
+from monitor.store import Store
 
 from .encode import dumps
 from .source import Source
@@ -63,7 +65,7 @@ def blueprint(source: Source) -> Blueprint:
         if state is None:
             raise NotFound(f"no run is called {run!r}; see api/runs")
         with source.store(run) as store:
-            return reply({**state, "meta": store.meta(), "facts": store.facts(), "checks": _CHECKS})
+            return reply({**state, "meta": _meta(store), "facts": store.facts(), "checks": _CHECKS})
 
     @routes.get("/runs/<run>/report")
     def report(run: str) -> Response:
@@ -94,6 +96,12 @@ def blueprint(source: Source) -> Blueprint:
         return reply({"t_s": {str(row): float(t_s[0]) if len(t_s) else None for row, t_s in found.items()}})
 
     return routes
+
+
+def _meta(store: Store) -> dict[str, Any]:
+    """A run's meta; a run of an older version has no charts in its schema, and gets ours."""
+    meta = store.meta()
+    return {**meta, "schema": with_panels(meta.get("schema") or {})}
 
 
 def reply(value: Any, status: int = 200) -> Response:

@@ -1,4 +1,4 @@
-"""Which charts a report has, and the store's points for each."""
+"""The charts of a report (`panels.py` says which), and the store's points for each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from monitor.exports.choice import Choice
 from monitor.exports.language import Words
 from monitor.exports.svg import MAX_LINES, Line, chart
+from monitor.panels import drawn_by
 from monitor.schema import BY_KEY
 from monitor.store import Store
 
@@ -14,22 +15,6 @@ from monitor.store import Store
 POINTS = 300
 #: Charts of the user's own numbers at most.
 MAX_OWN = 12
-
-#: (title, unit, kind of stream, keys as its lines). A kind that has one stream a rank or device shows one
-#: line for each, of a chart's single key.
-_PANELS = (
-    ("Step time", "ms", "run", ("step_p50_ms", "step_p95_ms", "step_p99_ms")),
-    ("Throughput", "steps/s", "run", ("steps_per_s",)),
-    ("Share of time waiting for data", "", "run", ("data_share",)),
-    ("Loss", "", "run", ("run_loss",)),
-    ("Step time by rank", "ms", "rank", ("step_ms",)),
-    ("Memory of the process tree", "MB", "proc", ("tree_pss_mb",)),
-    ("Resident memory", "MB", "proc", ("rss_mb",)),
-    ("CPU, main process", "cores", "proc", ("main_cpu",)),
-    ("CPU, loader workers", "cores", "proc", ("workers_cpu",)),
-    ("GPU utilisation", "%", "gpu", ("gpu_util",)),
-    ("GPU memory", "MB", "gpu", ("gpu_memory_used_mb",)),
-)
 
 
 def charts(store: Store, choice: Choice) -> Iterator[str]:
@@ -39,12 +24,14 @@ def charts(store: Store, choice: Choice) -> Iterator[str]:
     """
     words = Words(choice.language)
     streams = sorted(store.streams(), key=_natural)
-    for title, unit, kind, keys in _PANELS:
+    for panel in drawn_by("report"):
+        keys = tuple(series.key for series in panel.series)
+        kind = _kind(keys[0])
         named = [name for name in streams if name.split("/")[0] == kind][:MAX_LINES]
         if kind == "rank" and len(named) < 2:
             continue
         if named:
-            yield _panel(store, choice, words, (words.t(title), words.word(unit)), named, keys)
+            yield _panel(store, choice, words, (words.t(panel.title), words.word(panel.unit)), named, keys)
     for name in [name for name in streams if name.startswith("user/")][:1]:
         for key in store.keys(name)[:MAX_OWN]:
             yield _panel(store, choice, words, (key, ""), [name], (key,))
@@ -66,6 +53,12 @@ def _panel(
             label = _label(key, words) if len(streams) == 1 else name
             lines.append(Line(label, told["t"], points["mean"], points["min"], points["max"]))
     return chart(*head, lines, words)
+
+
+def _kind(key: str) -> str:
+    """The kind of stream that carries a metric."""
+    origin = BY_KEY[key].origin
+    return "rank" if origin == "step" else origin
 
 
 def _label(key: str, words: Words) -> str:

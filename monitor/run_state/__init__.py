@@ -12,6 +12,7 @@ import numpy as np
 from monitor.batch import Batch, Block
 from monitor.diagnosis.core.window import Window
 from monitor.diagnosis.signals.clocks import offsets
+from monitor.panels import with_panels
 from monitor.run_state import briefs
 from monitor.run_state.clock_alignment import Together, moved
 from monitor.run_state.columns import Columns
@@ -41,7 +42,7 @@ STREAMS = 10_000
 #: Events that only matter now; they are not stored.
 PASSING = frozenset({"live"})
 
-_SCHEMA = describe()
+_SCHEMA = with_panels(describe())
 #: Rates of the run -> what briefs tell of them.
 _BRIEFED = {"samples_per_s": "all_samples", "tokens_per_s": "all_tokens"}
 
@@ -230,7 +231,7 @@ class RunState:
     def _schema(self) -> dict[str, Any]:
         """The table of metrics, with the user's own numbers as far as they are known."""
         keys = dict.fromkeys(key for columns in self.users.values() for key in columns.keys)
-        own = [asdict(Metric(key, "", key, "user", panel="user")) for key in keys]
+        own = [asdict(Metric(key, "", key, "user")) for key in keys]
         return {**_SCHEMA, "metrics": [*_SCHEMA["metrics"], *own]} if own else _SCHEMA
 
     def say(self, notice: str) -> None:

@@ -122,6 +122,7 @@ export class RunView {
   #snapshot = (snapshot, hubUnixS) => {
     this.#clock.note(hubUnixS);
     this.#schema = snapshot.meta?.schema ?? snapshot.schema ?? null;
+    this.#charts.declare(this.#schema?.panels ?? []);
     for (const name of streamNames(snapshot)) this.#track(name);
     this.#findings.known(snapshot.checks ?? []);
     this.#drawer.snapshot(snapshot);

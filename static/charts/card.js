@@ -2,7 +2,7 @@
 
 import { h, setText } from "../app/dom.js";
 import { percent, quantity, withUnit } from "../app/format.js";
-import { t } from "../locale/i18n.js";
+import { t, word } from "../locale/i18n.js";
 import { Chart } from "./chart.js";
 import { Legend } from "./legend.js";
 import { metricsOf, streamsOf } from "./panels.js";
@@ -47,8 +47,13 @@ export class Card {
     );
     this.element = h(
       "section", { class: `card card-${panel.id}`, "aria-labelledby": id, "data-panel": panel.id },
-      h("header", {}, h("h3", { id }, t(panel.title)), this.#legend.element), this.plot,
+      h("header", {}, h("h3", { id }, word(panel.title)), this.#legend.element), this.plot,
     );
+  }
+
+  /** Whether it is for runs with a GPU (true) or without one (false) only; null for all. */
+  get gpu() {
+    return this.#panel.gpu ?? null;
   }
 
   connect() {

@@ -42,7 +42,7 @@ export function pictureOf(panel, lines, range, { width, ink, draggable }) {
   const high = highest(panel, lines);
   const low = panel.floating ? lowest(lines, high.top) : 0;
   const y = valueTicks(low, high.top);
-  if (panel.most !== undefined) y.range[1] = Math.min(y.range[1], panel.most * 1.02);
+  y.range[1] = Math.min(y.range[1], (panel.most ?? Infinity) * 1.02);
   const x = timeTicks(range[0], range[1], Math.max(2, Math.floor(width / PX_PER_MARK)));
   return {
     clipped: high.peak > y.range[1] ? high.peak : null,

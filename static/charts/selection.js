@@ -118,7 +118,7 @@ export class Crosshair {
   #frame = null;
   #pointer = null;
 
-  /** `grid` holds the charts; `cards` are those that read at the pointer. */
+  /** `grid` holds the charts; `cards()` are those that read at the pointer. */
   constructor(grid, range, cards) {
     this.#grid = grid;
     this.#range = range;
@@ -151,12 +151,12 @@ export class Crosshair {
     const plot = this.#pointer?.target.closest?.(".plot");
     const share = plot ? shareOf(plot, this.#pointer.clientX) : null;
     this.#grid.classList.toggle("crossed", share !== null);
-    if (share === null) return this.#cards.forEach((card) => card.readAt(null));
+    if (share === null) return this.#cards().forEach((card) => card.readAt(null));
     this.#grid.style.setProperty("--cross", share.toFixed(4));
     const [from, to] = this.#range.bounds;
     const at = from + share * (to - from);
     const text = timeText(at, to - from < 60 ? 0.1 : 1);
-    return this.#cards.forEach((card) => card.readAt(at, card.plot === plot ? text : ""));
+    return this.#cards().forEach((card) => card.readAt(at, card.plot === plot ? text : ""));
   };
 }
 

@@ -9,7 +9,6 @@ import { t } from "../locale/i18n.js";
 import { Ranks } from "../ranks/view.js";
 import { Card } from "./card.js";
 import { loadCharts } from "./chart.js";
-import { PANELS } from "./panels.js";
 import { RangeBar } from "./range.js";
 import { Scheduler } from "./scheduler.js";
 import { Crosshair, Marks } from "./selection.js";
@@ -25,7 +24,10 @@ export class Charts {
   #range;
   #theme;
   #bar;
-  #cards;
+  #cards = [];
+  #source;
+  #on;
+  #gpu = false;
   #ranks;
   #gpus;
   #crosshair;
@@ -54,23 +56,18 @@ export class Charts {
       draggable: window.matchMedia("(pointer: fine)").matches,
     };
     const on = { zoom: this.#zoom, reset: this.#reset, chosen: () => this.#scheduler.invalidate(true) };
-    this.#cards = PANELS.map((panel) => new Card(panel, source, on));
+    [this.#source, this.#on] = [source, on];
     this.#ranks = new Ranks(run, source, this.#scheduler, on);
     this.#gpus = new Gpus(source, new GpuFacts(run), this.#scheduler, span);
-    this.#crosshair = new Crosshair(this.#grid, range, [...this.#cards, ...this.#ranks.cards, this.#gpus]);
+    this.#crosshair = new Crosshair(this.#grid, range, () => [...this.#cards, ...this.#ranks.cards, this.#gpus]);
     this.#marks = new Marks(this.#grid, range, selection, span);
-    const [first, ...others] = this.#cards.map((card) => card.element);
-    this.#grid.append(first, this.#ranks.element, ...others, this.#gpus.element);
+    this.#grid.append(this.#ranks.element, this.#gpus.element);
     const head = h("div", { class: "charts-head" }, h("h2", { id: "charts-title" }, t("Over time")), this.#bar.element);
     this.element.append(head, this.#grid, this.#absent, this.#failed);
   }
 
   connect() {
     this.#scheduler.connect();
-    this.#cards.forEach((card) => {
-      card.connect();
-      this.#scheduler.add(card.element, card.draw);
-    });
     this.#ranks.connect();
     this.#gpus.connect();
     this.#bar.connect();
@@ -99,6 +96,20 @@ export class Charts {
     this.#resized.disconnect();
     this.#grid.removeEventListener("pointerdown", this.#pressed);
     DRAG_END.forEach((name) => window.removeEventListener(name, this.#released));
+  }
+
+  /** The charts that came with the run's schema: the first above the ranks, the others below them. */
+  declare(panels) {
+    if (this.#cards.length > 0) return;
+    this.#cards = panels.map((panel) => new Card(panel, this.#source, this.#on));
+    const [first, ...others] = this.#cards.map((card) => card.element);
+    this.#ranks.element.before(...(first ? [first] : []));
+    this.#ranks.element.after(...others);
+    this.#cards.forEach((card) => {
+      card.connect();
+      this.#scheduler.add(card.element, card.draw);
+    });
+    this.has({ gpu: this.#gpu });
   }
 
   /** Fetch the chart library; called once tiles and findings are up. */
@@ -143,10 +154,10 @@ export class Charts {
 
   /** Whether the run has a GPU; without one there are words in place of its charts. */
   has({ gpu }) {
+    this.#gpu = gpu;
     this.#absent.hidden = gpu;
-    const lacking = (id) => id === (gpu ? "data" : "gpu");
     this.#cards.forEach((card) => {
-      card.element.hidden = lacking(card.element.dataset.panel);
+      card.element.hidden = card.gpu !== null && card.gpu !== gpu;
     });
   }
 

@@ -137,8 +137,6 @@ export const PAGE = {
   "finished": "已完成",
   "follow the newest data": "跟随最新数据",
   "high": "高",
-  "in use": "已用",
-  "installed": "总量",
   "killed": "被终止",
   "light": "浅色",
   "limit": "上限",

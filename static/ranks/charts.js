@@ -7,11 +7,14 @@ import { Track } from "../charts/series.js";
 import { N, t, word } from "../locale/i18n.js";
 import { oddText, stateWord } from "./words.js";
 
-const BAND = { id: "ranks_step", title: N("Step time across ranks"), kind: "lines", unit: "ms" };
-const LINES = [["ranks_median", N("middle")], ["ranks_max", N("slowest")], ["ranks_min", N("fastest")]];
-const SCHEMA = {
-  metrics: LINES.map(([key, title]) => ({ key, unit: "ms", title, origin: "run", buckets: "mean", panel: BAND.id })),
+const BAND = {
+  id: "ranks_step", title: N("Step time across ranks"), kind: "lines", unit: "ms",
+  series: [
+    { key: "ranks_median", label: N("middle") }, { key: "ranks_max", label: N("slowest") },
+    { key: "ranks_min", label: N("fastest") },
+  ],
 };
+const SCHEMA = schemaOf(BAND);
 
 export class RanksBand {
   card;
@@ -45,7 +48,7 @@ export class RanksOne {
   element = h("div", { class: "ranks-one", hidden: true });
   card;
   #track = new Track();
-  #phases = [];
+  #panel = { ...PHASES, series: [] };
   #who = h("strong");
   #about = h("span", { class: "about" });
   #close = h("button", { type: "button", class: "close" }, t("Close"));
@@ -57,9 +60,10 @@ export class RanksOne {
   constructor(source, on) {
     this.#onClose = on.close;
     const own = {
-      ...source, tracks: new Map([["run", this.#track]]), schema: () => this.#schema(), filled: () => this.#filled,
+      ...source, tracks: new Map([["run", this.#track]]), schema: () => schemaOf(this.#panel),
+      filled: () => this.#filled,
     };
-    this.card = new Card(PHASES, own, { zoom: on.zoom, reset: on.reset, chosen: () => {} });
+    this.card = new Card(this.#panel, own, { zoom: on.zoom, reset: on.reset, chosen: () => {} });
     this.card.element.hidden = true;
     this.element.append(h("p", { class: "ranks-one-head" }, this.#who, this.#about, this.#close), this.card.element);
   }
@@ -82,7 +86,7 @@ export class RanksOne {
     this.#filled = series?.rank === selected;
     this.#rank = selected;
     if (selected === null) return;
-    this.#phases = data.phases;
+    this.#panel.series = data.phases.map((phase) => ({ key: `${phase}_ms`, label: phase }));
     const rank = data.ranks.find((one) => one.rank === selected) ?? { rank: selected };
     setText(
       this.#who,
@@ -93,14 +97,11 @@ export class RanksOne {
     setText(this.#about, about(rank, data.now_s));
     if (this.#filled) this.#track.setBase(series, from, to);
   }
+}
 
-  #schema() {
-    return {
-      metrics: this.#phases.map((phase) => ({
-        key: `${phase}_ms`, unit: "ms", title: phase, origin: "run", buckets: "mean", panel: PHASES.id,
-      })),
-    };
-  }
+/** A schema in which all of a panel's series are metrics of the stream "run". */
+function schemaOf({ series }) {
+  return { metrics: series.map(({ key, label }) => ({ key, title: label, origin: "run", buckets: "mean" })) };
 }
 
 /** What is known of a rank, in one line. Pure. */

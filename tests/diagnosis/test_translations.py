@@ -16,7 +16,8 @@ from sources import ROOT, Module, modules
 
 from monitor.diagnosis.core.verdict import TEXTS
 from monitor.exports import FORMATS
-from monitor.schema import METRICS, PHASES
+from monitor.panels import PANELS, drawn_by
+from monitor.schema import BY_KEY, PHASES
 
 #: What the hub says; what it shares with the page is asked of the page's own.
 CATALOGUES = ("zh-findings.js", "zh-gpu.js")
@@ -134,7 +135,9 @@ def wanted() -> frozenset[str]:
     texts = (
         {text for _, text in TEXTS.values()}
         | set(PHASES)
-        | {metric.title for metric in METRICS if metric.panel}
+        | {panel.title for panel in PANELS}
+        | {one.label or BY_KEY[one.key].title for panel in drawn_by("page") for one in panel.series}
+        | {BY_KEY[one.key].title for panel in drawn_by("report") for one in panel.series}
     )
     texts |= {first.value for _, first in said_templates() if isinstance(first, ast.Constant)}
     texts |= set(short_causes()) | set(labels()) | {form.what for form in FORMATS.values()}

@@ -10,15 +10,18 @@ import subprocess
 import pytest
 from sources import ROOT, modules
 
-from monitor.exports import charts, language
+from monitor.exports import language
 from monitor.exports.language import LANGUAGES, Words
+from monitor.panels import drawn_by
 
 CHINESE = Words("zh-CN")
 
 
 def texts() -> set[str]:
     """Every text that the report itself says: what is handed to `t`, and the titles of its charts."""
-    found = {title for title, *_ in charts._PANELS} | {unit for _, unit, *_ in charts._PANELS if "/" in unit}
+    found = {panel.title for panel in drawn_by("report")} | {
+        p.unit for p in drawn_by("report") if "/" in p.unit
+    }
     for module in modules().values():
         for node in ast.walk(module.tree) if module.room == "exports" else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "words.t":

@@ -228,7 +228,7 @@ def test_numbers_of_the_users_own_join_the_schema() -> None:
     state = fed(training.start(), logged(training, {"accuracy": 0.5}, {"accuracy": 0.75, "lr": 0.1}))
     assert state.users["0"].newest("accuracy") == 0.75
     own = [metric for metric in state.meta()["schema"]["metrics"] if metric["origin"] == "user"]
-    assert [(metric["key"], metric["panel"]) for metric in own] == [("accuracy", "user"), ("lr", "user")]
+    assert [metric["key"] for metric in own] == ["accuracy", "lr"]
 
 
 def test_a_rank_s_device_is_in_the_window() -> None:

@@ -1,23 +1,34 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { grown, keysByOrigin, metricsOf, PANELS, streamsOf } from "../../../static/charts/panels.js";
+import { grown, keysByOrigin, metricsOf, streamsOf } from "../../../static/charts/panels.js";
 import { linesOf, pictureOf, valueAt } from "../../../static/charts/picture.js";
 import { Track } from "../../../static/charts/series.js";
 
-const metric = (key, origin, panel, buckets = "mean", title = key) => ({
-  key, origin, panel, buckets, title, unit: "",
-});
+const metric = (key, origin, buckets = "mean", title = key) => ({ key, origin, buckets, title, unit: "" });
+const series = (key, more = {}) => ({ key, label: "", limit: false, ...more });
 const schema = {
   metrics: [
-    metric("steps_per_s", "run", "throughput"), metric("step_p50_ms", "run", "step"),
-    metric("step_p99_ms", "run", "step", "max"), metric("step_ms", "step", "step"),
-    metric("rss_mb", "proc", "memory", "max"), metric("memory_limit_mb", "host", "memory", "min"),
-    metric("cpu_used", "host", "cpu"), metric("cpu_usable", "host", "", "min"),
-    metric("run_data_ms", "run", "ribbon", "mean", "data"), metric("run_comm_ms", "run", "ribbon", "mean", "comm"),
+    metric("steps_per_s", "run"), metric("step_p50_ms", "run"), metric("step_p99_ms", "run", "max"),
+    metric("step_ms", "step"), metric("rss_mb", "proc", "max"), metric("memory_limit_mb", "host", "min"),
+    metric("cpu_used", "host"), metric("cpu_usable", "host", "min"),
+    metric("run_data_ms", "run", "mean", "data"), metric("run_comm_ms", "run", "mean", "comm"),
+  ],
+  panels: [
+    { id: "ribbon", kind: "stack", unit: "ms", series: [series("run_data_ms"), series("run_comm_ms")] },
+    { id: "data", kind: "lines", unit: "share", most: 1, series: [series("data_share")] },
+    { id: "throughput", kind: "choose", unit: "1/s", series: [series("steps_per_s")] },
+    {
+      id: "step", kind: "lines", unit: "ms",
+      series: [series("step_p50_ms", { label: "p50" }), series("step_p95_ms"), series("step_p99_ms")],
+    },
+    { id: "memory", kind: "lines", unit: "MB", series: [series("rss_mb"), series("memory_limit_mb", { limit: true })] },
+    { id: "cpu", kind: "lines", unit: "cores", series: [series("cpu_used"), series("cpu_usable", { limit: true })] },
+    { id: "loss", kind: "choose", unit: "", floating: true, outlier: 25, user: true, series: [series("run_loss")] },
+    { id: "gpu", kind: "lines", unit: "%", most: 100, series: [series("gpu_util")] },
   ],
 };
-const panel = (id) => PANELS.find((p) => p.id === id);
+const panel = (id) => schema.panels.find((p) => p.id === id);
 const tracks = (rows) => new Map(Object.entries(rows).map(([name, columns]) => {
   const track = new Track();
   track.append(columns);
@@ -38,8 +49,9 @@ test("charts are made from the schema that came with the run", () => {
 });
 
 test("a metric that this page has never heard of is drawn under its own title", () => {
-  const newer = { metrics: [...schema.metrics, metric("step_p999_ms", "run", "step", "max", "step time p99.9")] };
-  assert.equal(metricsOf(panel("step"), newer).at(-1).label, "step time p99.9");
+  const newer = { metrics: [...schema.metrics, metric("step_p999_ms", "run", "max", "step time p99.9")] };
+  const more = { ...panel("step"), series: [...panel("step").series, series("step_p999_ms")] };
+  assert.deepEqual(metricsOf(more, newer).map(({ label }) => label), ["p50", "step_p99_ms", "step time p99.9"]);
 });
 
 test("numbers of the user's own join the schema as they come", () => {
@@ -116,7 +128,7 @@ test("limits far above do not stretch the axis", () => {
 });
 
 test("a share never shows an axis beyond the whole", () => {
-  const only = { metrics: [metric("data_share", "run", "data")] };
+  const only = { metrics: [metric("data_share", "run")] };
   const drawn = linesOf(
     panel("data"), { schema: only, tracks: tracks({ run: { t_s: [1, 2], data_share: [0.99, 1] } }) }, [0, 10], "dark",
   );

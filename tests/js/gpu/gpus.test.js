@@ -240,9 +240,9 @@ test("memory errors are noted, corrected ones quietly, none where none were coun
 test("the hub is asked for what the rows show, as far as the run's schema has it", () => {
   const schema = {
     metrics: [
-      { key: "gpu_throttle_bits", origin: "gpu", panel: "" },
-      { key: "cuda_split_mb", origin: "cuda", panel: "" },
-      { key: "gpu_energy_j", origin: "gpu", panel: "" },
+      { key: "gpu_throttle_bits", origin: "gpu" },
+      { key: "cuda_split_mb", origin: "cuda" },
+      { key: "gpu_energy_j", origin: "gpu" },
     ],
   };
   assert.deepEqual(keysByOrigin(schema), { gpu: ["gpu_throttle_bits"], cuda: ["cuda_split_mb"] });
