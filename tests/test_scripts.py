@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 from sources import ROOT
 
-SCRIPTS = sorted(path for path in [*(ROOT / "scripts").iterdir(), ROOT / ".ci/run"] if path.is_file())
+SCRIPTS = sorted(
+    path
+    for path in [*(ROOT / "scripts").iterdir(), ROOT / ".ci/run"]
+    if path.is_file() and path.suffix != ".py"
+)
 #: What a script may count on besides Python.
 TOOLS = "sh bash dirname basename sed cat cksum find sort mktemp tail rm env printf".split()
 
