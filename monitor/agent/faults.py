@@ -23,6 +23,8 @@ from monitor.agent.stacks import MAX_FRAMES, MAX_THREADS, Frame, Stacks, Thread
 ANSWER_S = 2.0
 #: An answer that has not grown for so long is whole; it is written in one go.
 QUIET_S = 0.05
+#: A page fault or a read holds a process in state "D" for moments; one that stays there so long hangs in it.
+MOMENT_S = 0.1
 #: Read of a file at most.
 MOST_BYTES = 1 << 20
 #: Text kept of a fatal trace.
@@ -141,13 +143,13 @@ def _threads(text: str) -> list[tuple[bool, int, Thread]]:
 
 def _why_not(pid: int, faults: Faults) -> str | None:
     """Why the signal must not be sent; None when it may."""
-    status = proc.signals(pid)
+    status = _awake(pid)
     if status is None or faults.signal is None:
         return "nothing is known of it"
-    if status.state in "TtDZX":
-        return "it is stopped, or waits where no signal reaches it"
     if faults.signal not in status.caught:
         return "it has not registered the signal"
+    if status.state in "TtDZX":
+        return "it is stopped, or waits where no signal reaches it"
     if faults.signal in status.pending:
         return "it has not answered the last signal"
     try:
@@ -155,6 +157,14 @@ def _why_not(pid: int, faults: Faults) -> str | None:
     except OSError:
         ours = False
     return None if ours else "it no longer holds the file open"
+
+
+def _awake(pid: int) -> proc.Signals | None:
+    """How a process stands with signals, once it waits for no disk; after MOMENT_S as it is."""
+    until_s = time.monotonic() + MOMENT_S
+    while (status := proc.signals(pid)) is not None and status.state == "D" and time.monotonic() < until_s:
+        time.sleep(MOMENT_S / 10)
+    return status
 
 
 def _answer(faults: Faults, before: int) -> str:

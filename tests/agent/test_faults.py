@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.agent import faults, stacks
+from monitor.agent import faults, proc, stacks
 from monitor.agent.faults import Faults, ask, last_words, parse, registered
 from monitor.agent.stacks import Frame
 
@@ -25,7 +26,7 @@ SCRIPT = """
 import os, sys, time, hangs
 from monitor.probe.faults import Faults
 from monitor.probe.patches import Patches
-told = Faults(sys.argv[1], Patches()).told()
+told = Faults(sys.argv[1], Patches()).description()
 child = os.fork() if sys.argv[3:] else 1
 os.write(1, f'{child} {told["signal"]} {told["fd"]} {told["main"]}\\n'.encode())
 hangs.HANGS[sys.argv[3 if not child else 2]]()
@@ -101,6 +102,36 @@ def test_nobody_is_killed_by_being_asked(tmp_path: Path) -> None:
         assert (found.threads, found.why) == ((), "it has not registered the signal")
         assert process.poll() is None
         process.kill()
+
+
+def in_states(monkeypatch: pytest.MonkeyPatch, states: str) -> None:
+    """Everybody is seen in these states one after the other, then in the last one for good."""
+    real, left = proc.signals, list(states)
+
+    def signals(pid: int) -> proc.Signals | None:
+        found = real(pid)
+        state = left.pop(0) if len(left) > 1 else left[0]
+        return None if found is None else replace(found, state=state)
+
+    monkeypatch.setattr(faults.proc, "signals", signals)
+
+
+def test_who_has_just_begun_has_not_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while a page of its program comes from the disk: what will stay so is said first."""
+    in_states(monkeypatch, "D")
+    found = ask(os.getpid(), Faults(39, 500, tmp_path, 0))
+    assert found.why == "it has not registered the signal"
+
+
+def test_a_page_fault_is_waited_out(
+    rank: Callable[..., Rank], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lasts for moments; who stays in the kernel is not asked."""
+    made = rank("sleeping")
+    in_states(monkeypatch, "DDS")
+    assert ask(made.pid, made.faults).threads
+    in_states(monkeypatch, "D")
+    assert "no signal reaches it" in (ask(made.pid, made.faults).why or "")
 
 
 def test_who_closed_the_file_is_not_asked(rank: Callable[..., Rank], tmp_path: Path) -> None:
