@@ -45,6 +45,16 @@ def held(page: Page) -> None:
     expect(page.locator(".live")).to_have_attribute("aria-pressed", "false")
 
 
+def narrowed(page: Page) -> list[float]:
+    """The range that was drawn, once every chart has it: they are drawn one a frame, after the button."""
+    page.wait_for_function(
+        f"() => {{ const all = ({RANGES})();"
+        " return all.every(r => Math.abs(r[0] - all[0][0]) < 0.01 && r[1] - r[0] < 10); }"
+    )
+    found: list[float] = page.evaluate(RANGES)[0]
+    return found
+
+
 def test_every_panel_is_there(drawn: Page) -> None:
     """Ribbon, throughput, data share, step time, memory, CPU, loss."""
     panels = drawn.eval_on_selector_all(".card:not([hidden])", "cards => cards.map(c => c.dataset.panel)")
@@ -84,11 +94,7 @@ def test_zoom_in_one_narrows_all(drawn: Page) -> None:
     """A range drawn in one chart holds in every chart."""
     drag(drawn, "throughput", 0.25, 0.5)
     held(drawn)
-    drawn.wait_for_function(
-        f"() => {{ const all = ({RANGES})();"
-        " return all.every(r => Math.abs(r[0] - all[0][0]) < 0.01 && r[1] - r[0] < 9); }"
-    )
-    first, last = drawn.evaluate(RANGES)[0]
+    first, last = narrowed(drawn)
     assert first == pytest.approx(7.5, abs=0.5)
     assert last == pytest.approx(15, abs=0.5)
     expect(drawn.locator(".range-label")).to_contain_text("–")
@@ -120,7 +126,7 @@ def test_live_button_returns_to_following(drawn: Page, training: PlayedRun) -> N
     """While held, new data moves nothing; "Live" brings the newest back."""
     drag(drawn, "loss", 0.3, 0.6)
     held(drawn)
-    before = drawn.evaluate(RANGES)[0]
+    before = narrowed(drawn)
     training.play(8)
     shows_step(drawn, training.steps)
     assert drawn.evaluate(RANGES)[0] == before
