@@ -15,6 +15,7 @@ STANDARD = sys.stdlib_module_names - {"sqlite3"}
 MAY_IMPORT = {
     "schema": "",
     "panels": "schema",
+    "events": "",
     "batch": "",
     "state": "",
     "options": "state",
@@ -24,13 +25,13 @@ MAY_IMPORT = {
     "store": "schema batch",
     "diagnosis": "schema",
     "alerts": "diagnosis",
-    "run_state": "schema panels batch store diagnosis",
+    "run_state": "schema panels batch store diagnosis events",
     "report": "schema store diagnosis",
     "exports": "schema panels store report",
     "bridges": "schema store report",
     "runs": "schema store diagnosis report state",
     "compare": "schema store report runs",
-    "pipeline": "schema batch store diagnosis alerts run_state report runs",
+    "pipeline": "schema events batch store diagnosis alerts run_state report runs",
     "launcher": "options state",
     # the command `agent` runs as a thread where no process may be started
     "frame_tickets": "",

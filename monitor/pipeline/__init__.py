@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 from monitor.alerts import Alerts, Subject
 from monitor.batch import Batch
 from monitor.diagnosis.core.lifecycle import Change
+from monitor.events import admit
 from monitor.pipeline.answers import Answers
 from monitor.pipeline.ranks import Ranks
 from monitor.pipeline.run import LiveRun
@@ -72,10 +74,13 @@ class Pipeline:
         """Store, diagnose, alert, publish. Raises nothing that the caller could mend.
 
         A batch that comes again changes nothing. One that the store has no room for is kept and
-        tried again with the next, while diagnosis goes on; see `last_seq`.
+        tried again with the next, while diagnosis goes on; see `last_seq`. Events that are not as
+        `monitor.events` declares them are refused, and counted.
         """
+        admitted = admit(batch.events)
+        batch = dataclasses.replace(batch, events=admitted.events)
         with self._run(batch.run) as run:
-            if not run.store(batch):
+            if not run.store(batch, admitted):
                 return
             changes = run.diagnose(at_once=any(event["kind"] in URGENT for event in batch.events))
             for change in changes:

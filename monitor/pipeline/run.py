@@ -16,6 +16,7 @@ from monitor.batch import Batch
 from monitor.diagnosis.core import doctor
 from monitor.diagnosis.core.lifecycle import Change, FindingLifecycle, Record
 from monitor.diagnosis.core.verdict import verdict
+from monitor.events import ALL, Admitted
 from monitor.pipeline import view
 from monitor.pipeline.plan import planned_steps
 from monitor.pipeline.ranks import Ranks
@@ -108,8 +109,8 @@ class LiveRun:
         """Findings that were raised and not cleared."""
         return [record for record in self._course.records if record.cleared_at_s is None]
 
-    def store(self, batch: Batch) -> bool:
-        """Take a batch into memory and into the store. False where it had come before."""
+    def store(self, batch: Batch, admitted: Admitted = ALL) -> bool:
+        """Take a batch, its events as `admitted`, into memory and the store. False where it came before."""
         fresh = batch.seq > self._seen.get(batch.host, 0)
         batch = self.state.together.place(self._without_secrets(batch), self.state.about["started_unix_s"])
         kept = tuple(event for event in batch.events if event["kind"] not in PASSING)
@@ -117,6 +118,7 @@ class LiveRun:
         if fresh:
             self._seen[batch.host] = batch.seq
             self.touched_s, self.data_unix_s, self._told_silence = self._clock(), self._wall(), False
+            self.state.tally(admitted)
             row = self.state.take(batch)
             blocks = blocks if row is None else (*blocks, row)
         self._enqueue(dataclasses.replace(batch, blocks=blocks, events=kept))
@@ -148,8 +150,7 @@ class LiveRun:
         """The run's state, with the rows since the last update; see docs/architecture.md."""
         self._seq += 1
         self.told_s, self._told_over = self._clock(), self._over
-        rows = view.fresh_rows(self.state, self._marks)
-        return self._described(rows)
+        return self._described(view.fresh_rows(self.state, self._marks))
 
     def snapshot(self) -> dict[str, Any]:
         """The run's state, with the newest rows, for somebody who just came."""
@@ -264,8 +265,7 @@ class LiveRun:
         events = []
         for event in batch.events:
             if event["kind"] == "run" and "alerts" in event:
-                given = event["alerts"]
-                self.addresses = [str(url) for url in given] if isinstance(given, list) else []
+                self.addresses = list(event["alerts"] or ())
                 event = {key: value for key, value in event.items() if key != "alerts"}
                 if self._store is not None:
                     with contextlib.suppress(StoreError):

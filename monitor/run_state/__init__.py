@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -13,10 +13,12 @@ from monitor.batch import Batch, Block
 from monitor.diagnosis.core.window import Window
 from monitor.diagnosis.signals.clocks import offsets
 from monitor.panels import with_panels
+from monitor.events import KINDS, Admitted
 from monitor.run_state import briefs
 from monitor.run_state.clock_alignment import Together, moved
 from monitor.run_state.columns import Columns
 from monitor.run_state.ending import ending
+from monitor.run_state.event_handlers import handle
 from monitor.run_state.rank import LEAST_ROWS, LEAST_SAMPLES, RankState, samples
 from monitor.run_state.rank_timeline import Heat
 from monitor.run_state.run_aggregate import Pulse
@@ -36,6 +38,8 @@ OWN_ROWS = 600
 EVENTS = 4_096
 #: Notices kept of a run, each a code or a line.
 NOTICES = 20
+#: Kinds of events counted each by itself, at most; the others together.
+COUNTED = 64
 #: Streams beyond this many are stored, but not kept in memory.
 STREAMS = 10_000
 
@@ -45,18 +49,6 @@ PASSING = frozenset({"live"})
 _SCHEMA = with_panels(describe())
 #: Rates of the run -> what briefs tell of them.
 _BRIEFED = {"samples_per_s": "all_samples", "tokens_per_s": "all_tokens"}
-
-#: What a `run` event tells of the run, and what kind of value it is.
-_ABOUT: Mapping[str, type | tuple[type, ...]] = {
-    "name": str,
-    "started_unix_s": (int, float),
-    "world_size": int,
-    "config": dict,
-    "argv": list,
-    "host": str,
-    "cwd": str,
-    "python": str,
-}
 
 
 class RunState:
@@ -72,6 +64,7 @@ class RunState:
         about: name, world size, start and the like.
         agents: host -> {"pid", "version"} of its agent.
         now_s: newest time known, seconds since the run began.
+        unknown, refused: events by kind that nobody knows (they are kept), and that were not let in.
         notices: codes or lines for a person, in the order they came up.
         stalled: whether a stall lasts; whoever diagnoses says so.
     """
@@ -90,6 +83,8 @@ class RunState:
         self.loss_is_nan = False
         self.notices: list[str] = []
         self.stalled = False
+        self.unknown: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
         self.agents: dict[str, dict[str, Any]] = {}
         self.done_hosts: set[str] = set()
         self.pulse = Pulse()
@@ -162,11 +157,19 @@ class RunState:
 
     def note(self, event: Mapping[str, Any], host: str) -> None:
         """Take in one event."""
-        handler = getattr(self, f"_on_{event['kind']}", None)
-        if handler is not None:
-            handler(event, host)
-        if event["kind"] != "fact" and event["kind"] not in PASSING:
+        kind = event["kind"]
+        handle(self, event, host)
+        if kind in KINDS and kind != "fact" and kind not in PASSING:
             self.events.append(event)
+
+    def tally(self, admitted: Admitted) -> None:
+        """Count the events of a batch that nobody knows, and those that were refused, which is said once."""
+        for kind in admitted.unknown:
+            _count(self.unknown, kind)
+        for kind, why in admitted.refused:
+            if not self.refused:
+                self.say(f"an event of kind {kind or '?'} is refused: {why}")
+            _count(self.refused, kind)
 
     @property
     def steps(self) -> int:
@@ -224,6 +227,8 @@ class RunState:
             # Copies: what was written is compared with what is to be written.
             "agents": dict(self.agents),
             "shifts": dict(self.together.shifts),
+            "events_unknown": dict(self.unknown),
+            "events_refused": dict(self.refused),
             "host_facts": {host: dict(facts) for host, facts in self.host_facts.items()},
             "processes": {str(number): rank.process for number, rank in self.ranks.items()},
         }
@@ -275,75 +280,6 @@ class RunState:
         for table in tables:
             table.limit(samples)
 
-    # -- events, by kind
 
-    def _on_run(self, event: Mapping[str, Any], host: str) -> None:
-        """The first host to tell of the run is believed; the others only add what it left out."""
-        first = len(self.agents) <= 1
-        for key, kinds in _ABOUT.items():
-            value = event.get(key)
-            if isinstance(value, kinds) and not isinstance(value, bool) and (first or key not in self.about):
-                self.about[key] = value
-        self.about["world_size"] = min(max(self.about["world_size"], 1), STREAMS)
-        if event.get("thread"):
-            self.say("thread_agent")
-
-    def _on_agent(self, event: Mapping[str, Any], host: str) -> None:
-        self.agents[host] = {"pid": event.get("pid"), "version": event.get("version")}
-        self.done_hosts.discard(host)
-        if isinstance(event.get("host_facts"), dict):
-            self.host_facts[host] = event["host_facts"]
-
-    def _on_attach(self, event: Mapping[str, Any], host: str) -> None:
-        rank = self.rank(_number(event))
-        rank.ended = rank.failed = None
-        rank.process = {"pid": event.get("pid"), "host": host}
-        self.done_hosts.discard(host)
-        if isinstance(event.get("world_size"), int):
-            self.about["world_size"] = min(max(self.about["world_size"], event["world_size"]), STREAMS)
-
-    def _on_fact(self, event: Mapping[str, Any], host: str) -> None:
-        if event.get("rank") is None:
-            self.host_facts.setdefault(host, {})[str(event.get("name"))] = event.get("value")
-        else:
-            self.rank(_number(event)).facts[str(event.get("name"))] = event.get("value")
-
-    def _on_live(self, event: Mapping[str, Any], host: str) -> None:
-        rank = self.rank(_number(event))
-        if isinstance(event.get("phase"), str):
-            since_s = event.get("since_s")
-            rank.phase = (
-                event["phase"],
-                float(since_s if isinstance(since_s, int | float) else event["t_s"]),
-            )
-        if isinstance(event.get("step"), int):
-            rank.step = max(rank.step, event["step"] - 1)
-
-    def _on_exception(self, event: Mapping[str, Any], host: str) -> None:
-        self.rank(_number(event)).failed = f"{event.get('type')}: {event.get('message')}"
-
-    def _on_rank_end(self, event: Mapping[str, Any], host: str) -> None:
-        rank = self.rank(_number(event))
-        rank.ended = {**event, "rank": _number(event)}
-        if isinstance(event.get("last_phase"), str):
-            rank.phase = (event["last_phase"], float(event["t_s"]))
-
-    def _on_run_end(self, event: Mapping[str, Any], host: str) -> None:
-        self.done_hosts.add(host)
-
-    def _on_nan_loss(self, event: Mapping[str, Any], host: str) -> None:
-        self.loss_is_nan = True
-
-    def _on_loss_finite(self, event: Mapping[str, Any], host: str) -> None:
-        self.loss_is_nan = False
-
-    def _on_warn(self, event: Mapping[str, Any], host: str) -> None:
-        self.say(str(event.get("text", ""))[:200])
-
-    def _on_dropped(self, event: Mapping[str, Any], host: str) -> None:
-        self.say("records_dropped")
-
-
-def _number(event: Mapping[str, Any]) -> int:
-    rank = event.get("rank")
-    return rank if isinstance(rank, int) and 0 <= rank < STREAMS else 0
+def _count(kinds: Counter[str], kind: str) -> None:
+    kinds[kind if kind in kinds or len(kinds) < COUNTED else "…"] += 1

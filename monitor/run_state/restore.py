@@ -26,6 +26,8 @@ def restore(run: str, store: Store) -> RunState:
     state.about.update({key: meta[key] for key in state.about if meta.get(key) is not None})
     state.host_facts.update(meta.get("host_facts") or {})
     state.together.shifts.update(meta.get("shifts") or {})
+    state.unknown.update(meta.get("events_unknown") or {})
+    state.refused.update(meta.get("events_refused") or {})
     for event in store.last_events(limit=EVENTS):
         state.note(event, str(event.get("host") or meta.get("host") or next(iter(state.agents), "")))
     _facts(state, store)

@@ -14,27 +14,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scratch import scratch
 
-from monitor import report
+from monitor import events, report
 from monitor.batch import Batch, Block, from_bytes, to_bytes
 from monitor.pipeline import Pipeline
+from monitor.run_state import RunState
+from monitor.store import FILE_NAME, Store
 
-KINDS = (
-    "run agent attach fact epoch save log nan_loss loss_finite warn clip exception end rank_end run_end "
-    "stack stall stall_over dropped no_gpu gpu_error live worker_died other_stack recompile anything"
-).split()
-FIELDS = (
-    "rank step name value world_size started_unix_s config argv pid host_facts phase since_s code signal "
-    "reason clean last_step last_phase text records type message epoch values alerts oom_kill threads thread"
-).split()
+#: What the state is made of: no event may reach any of it by its name.
+KINDS = [*events.KINDS, *vars(RunState("x")), *vars(RunState), "briefs", "anything"]
+FIELDS = sorted(
+    {name for fields in events.KINDS.values() for name in fields} | {*events.COMMON, "id", "host"}
+)
+#: Texts as JSON may bring them, half a pair of surrogates included.
+TEXT = st.text(st.characters(codec=None), max_size=12)
+FACTS = st.sampled_from(
+    ["plan", "env", "cuda", "ddp", "loader/1", "model/1", "optimizer/1", "precision", "cpu"]
+)
 ODD = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=12),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.integers(0, 5) | st.floats() | TEXT | FACTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=6,
 )
 EVENTS = st.lists(
     st.builds(
         lambda kind, t_s, fields: {**fields, "kind": kind, "t_s": t_s},
-        st.sampled_from(KINDS),
+        st.sampled_from(KINDS) | TEXT,
         st.floats(-1e3, 1e6),
         st.dictionaries(st.sampled_from(FIELDS), ODD, max_size=6),
     ),
@@ -78,9 +82,9 @@ def test_anything_that_is_a_batch(given_batches: list[tuple[list[dict], list[Blo
         )
         training = Training()
         pipeline.take(training.start())
-        for events, blocks in given_batches:
+        for told, blocks in given_batches:
             training.seq += 1
-            odd = Batch(RUN, "h", training.seq, training.now_s, tuple(blocks), tuple(events))
+            odd = Batch(RUN, "h", training.seq, training.now_s, tuple(blocks), tuple(told))
             pipeline.take(from_bytes(to_bytes(odd)))
         stream = training.batch(25).blocks[0]
         training.seq += 1
@@ -95,7 +99,44 @@ def test_anything_that_is_a_batch(given_batches: list[tuple[list[dict], list[Blo
         json.dumps(found, allow_nan=False)
         assert report.text(found)
         assert report.summary(found)
-        json.dumps(Pipeline(Path(folder)).snapshot(RUN), allow_nan=False)
+        again = Pipeline(Path(folder))
+        json.dumps(again.snapshot(RUN), allow_nan=False)
+        assert again.last_seq(RUN, "h") == training.seq  # the run is restored, to go on with
+        again.close()
+
+
+@pytest.mark.parametrize("kind", ["briefs", "columns", "beat", "brief\ud800", ""])
+def test_a_kind_that_nobody_declared(tmp_path: Path, kind: str) -> None:
+    """An event of any kind harms nobody: an unknown one is kept and counted, one that is no name refused."""
+    pipeline, training = Pipeline(tmp_path), Training()
+    pipeline.take(training.start())
+    pipeline.take(from_bytes(to_bytes(training.batch(5, training.event(kind, rank=0, step=3)))))
+    pipeline.take(training.batch(5))
+    pipeline.close()
+    with Store(tmp_path / RUN / FILE_NAME) as store:
+        kept, meta = [event["kind"] for event in store.events()], store.meta()
+    sound = kind.isalpha() and kind.isascii()
+    assert (kind in kept) == sound
+    assert meta["events_unknown"] == ({kind: 1} if sound else {})
+    assert sum(meta["events_refused"].values()) == (0 if sound else 1)
+    again = Pipeline(tmp_path)
+    assert again.last_seq(RUN, "h") == training.seq
+    again.close()
+    assert report.build(tmp_path / RUN)["steps"] == 10
+
+
+def test_nesting_without_end(tmp_path: Path) -> None:
+    """What JSON reads may be nested deeper than Python can follow: the event is refused, its batch is not."""
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    pipeline, training = Pipeline(tmp_path), Training()
+    pipeline.take(training.start())
+    pipeline.take(training.batch(5, training.event("fact", name="x", value=deep)))
+    assert pipeline.last_seq(RUN, "h") == training.seq
+    pipeline.close()
+    with Store(tmp_path / RUN / FILE_NAME) as store:
+        assert store.meta()["events_refused"] == {"fact": 1}
 
 
 @pytest.mark.parametrize("run", ["..", "../up", "a/b", ""])
