@@ -20,6 +20,8 @@ A *stream* is a table of rows in time order, one row a step or a sample, each wi
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -39,7 +41,7 @@ class Metric:
         unit: as printed beside the number; "" for a plain count or ratio.
         title: a few words for a chart's legend.
         origin: what kind of stream carries it.
-        ranks: how the values of several ranks (or devices) become one.
+        ranks: how the values of several ranks, hosts or devices become one; see `combine`.
         buckets: how the values of several rows become one point.
         tape: how the tape holds it; "ns" is written in whole nanoseconds and read in milliseconds.
             None when it does not pass through the tape.
@@ -73,14 +75,14 @@ METRICS: tuple[Metric, ...] = (
     Metric("optimizer_steps", "", "optimizer steps", "step", "mean", "sum", "f64"),
     Metric("amp_skipped", "", "optimizer steps skipped by the scaler", "step", "max", "sum", "f64"),
     Metric("loss_scale", "", "loss scale", "step", "min", "min", "f64"),
-    Metric("gc_ms", "ms", "garbage collection", "step", "max", "sum", "ns"),
+    Metric("gc_ms", "ms", "garbage collection", "step", "mean", "sum", "ns"),
     Metric("epoch", "", "epoch", "step", "max", "max", "f64"),
     Metric("data_cpu_ms", "ms", "CPU time while fetching data", "step", "mean", "mean", "f64"),
     Metric("batch_elements", "", "elements of the batch", "step", "mean", "mean", "f64"),
     Metric("syncs", "", "gradient exchanges", "step", "max", "sum", "f64"),
     Metric("collective_ms", "ms", "communication, hidden or not", "step", "mean", "mean", "f64"),
     Metric("collective_mb", "MB", "exchanged by a rank", "step", "mean", "sum", "f64"),
-    Metric("step_ms", "ms", "step time", "step", "max", "mean"),
+    Metric("step_ms", "ms", "step time", "step", "mean", "mean"),
     # proc: sampled by the agent, per rank
     Metric("rss_mb", "MB", "memory, main process", "proc", "sum", "max"),
     Metric("tree_pss_mb", "MB", "memory, process tree", "proc", "sum", "max"),
@@ -121,15 +123,15 @@ METRICS: tuple[Metric, ...] = (
     Metric("gpu_pcie_out_mb_per_s", "MB/s", "PCIe, from the GPU", "gpu", "sum", "mean"),
     Metric("gpu_nvlink_in_mb_per_s", "MB/s", "NVLink, to the GPU", "gpu", "sum", "mean"),
     Metric("gpu_nvlink_out_mb_per_s", "MB/s", "NVLink, from the GPU", "gpu", "sum", "mean"),
-    Metric("gpu_ecc_corrected", "", "memory errors corrected", "gpu", "max", "max"),
-    Metric("gpu_ecc_uncorrected", "", "memory errors not corrected", "gpu", "max", "max"),
+    Metric("gpu_ecc_corrected", "", "memory errors corrected", "gpu", "sum", "max"),
+    Metric("gpu_ecc_uncorrected", "", "memory errors not corrected", "gpu", "sum", "max"),
     # cuda: told by the probe about once a second; counts are since the row before
     Metric("cuda_steps", "", "steps in this row", "cuda", "max", "sum"),
     Metric("cuda_allocated_mb", "MB", "allocated by torch", "cuda", "sum", "max"),
     Metric("cuda_reserved_mb", "MB", "reserved by torch", "cuda", "sum", "max"),
     Metric("cuda_split_mb", "MB", "free, in split blocks", "cuda", "sum", "max"),
     Metric("cuda_peak_mb", "MB", "most allocated by torch", "cuda", "sum", "max"),
-    Metric("cuda_segments", "", "segments reserved", "cuda", "max", "max"),
+    Metric("cuda_segments", "", "segments reserved", "cuda", "sum", "max"),
     Metric("cuda_retries", "", "allocations retried after emptying the cache", "cuda", "sum", "sum"),
     Metric("cuda_ooms", "", "out-of-memory errors", "cuda", "sum", "sum"),
     Metric("cuda_device_allocs", "", "segments fetched from the driver", "cuda", "sum", "sum"),
@@ -138,7 +140,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("cuda_small_allocs", "", "allocations below 1 MB", "cuda", "sum", "sum"),
     Metric("cuda_empty_cache", "", "calls of empty_cache", "cuda", "sum", "sum"),
     Metric("cuda_syncs", "", "explicit synchronisations", "cuda", "sum", "sum"),
-    Metric("cuda_sync_ms", "ms", "waited in them", "cuda", "sum", "sum"),
+    Metric("cuda_sync_ms", "ms", "waited in them", "cuda", "mean", "sum"),
     Metric("gpu_timed", "", "steps timed on the GPU", "cuda", "sum", "sum"),
     Metric("gpu_untimed", "", "steps whose timing was given up", "cuda", "sum", "sum"),
     Metric("gpu_step_ms", "ms", "a step, on the GPU", "cuda", "mean", "mean"),
@@ -161,12 +163,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("all_tokens", "", "tokens in this row", "brief", "sum", "sum"),
     # run: made by the pipeline, about one row a second
     Metric("steps_per_s", "1/s", "steps per second", "run", "mean", "mean"),
-    Metric("samples_per_s", "1/s", "samples per second", "run", "mean", "mean"),
-    Metric("tokens_per_s", "1/s", "tokens per second", "run", "mean", "mean"),
+    Metric("samples_per_s", "1/s", "samples per second", "run", "sum", "mean"),
+    Metric("tokens_per_s", "1/s", "tokens per second", "run", "sum", "mean"),
     Metric("data_share", "", "share of time waiting for data", "run", "mean", "mean"),
-    Metric("step_p50_ms", "ms", "step time p50", "run", "max", "mean"),
-    Metric("step_p95_ms", "ms", "step time p95", "run", "max", "max"),
-    Metric("step_p99_ms", "ms", "step time p99", "run", "max", "max"),
+    Metric("step_p50_ms", "ms", "step time p50", "run", "mean", "mean"),
+    Metric("step_p95_ms", "ms", "step time p95", "run", "mean", "max"),
+    Metric("step_p99_ms", "ms", "step time p99", "run", "mean", "max"),
     *(Metric(f"run_{phase}_ms", "ms", phase, "run", "mean", "mean") for phase in PHASES),
     Metric("run_loss", "", "loss", "run", "mean", "mean"),
 )
@@ -180,6 +182,32 @@ TAPE_METRICS = tuple(metric for metric in METRICS if metric.tape is not None)
 def keys_of(origin: Origin) -> tuple[str, ...]:
     """Keys of all metrics of one origin, in table order."""
     return tuple(metric.key for metric in METRICS if metric.origin == origin)
+
+
+def combine(key: str, values: Iterable[float | None]) -> float:
+    """What several ranks, hosts or devices make together, by the rule `Metric.ranks`. Decided here alone.
+
+    Args:
+        key: a metric's; one that is not in the table (the user's own) becomes the mean.
+        values: one of each; None and NaN are not known, and left out.
+
+    Returns:
+        NaN where nothing is known.
+    """
+    known = [value for value in values if value is not None and value == value]
+    if not known:
+        return math.nan
+    rule = BY_KEY[key].ranks if key in BY_KEY else "mean"
+    return _COMBINE[rule](known)
+
+
+_COMBINE: Mapping[Combine, Callable[[Sequence[float]], float]] = {
+    "mean": lambda known: sum(known) / len(known),
+    "sum": sum,
+    "max": max,
+    "min": min,
+    "last": lambda known: known[-1],
+}
 
 
 def describe() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import get_args
 
 import pytest
@@ -56,3 +57,26 @@ def test_the_table_is_plain_data() -> None:
     told = json.loads(json.dumps(describe()))
     assert told["version"] == schema.SCHEMA_VERSION
     assert tuple(Metric(**metric) for metric in told["metrics"]) == METRICS
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "together"),
+    [
+        ("step_p50_ms", [20.0, 40.0], 30.0),
+        ("samples_per_s", [20.0, 40.0], 60.0),
+        ("epoch", [2.0, 3.0], 3.0),
+        ("loss_scale", [2.0, 3.0], 2.0),
+        ("phase", [2.0, 1.0], 1.0),
+        ("a_users_own", [2.0, 4.0], 3.0),
+        ("rss_mb", [None, float("nan"), 5.0], 5.0),
+    ],
+)
+def test_combining(key: str, values: list[float | None], together: float) -> None:
+    """As the table declares; what is not known is left out."""
+    assert schema.combine(key, values) == together
+
+
+def test_combining_nothing() -> None:
+    """Where nothing is known there is no number, and no zero."""
+    assert math.isnan(schema.combine("rss_mb", [None, float("nan")]))
+    assert math.isnan(schema.combine("rss_mb", []))

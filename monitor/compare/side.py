@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor import report
 from monitor.compare.statistics import Steps
-from monitor.schema import PHASES
+from monitor.schema import PHASES, combine
 from monitor.store import FILE_NAME, Store
 
 #: Share of a run's first steps that is left out as warm-up, at least and at most so many: kernels are
@@ -86,10 +86,10 @@ def read(folder: Path, most: int = STEPS_READ) -> Side:
         peaks = [total["gpu_memory_used_mb"][3] for total in gpus]
         columns = {key: np.asarray(rows.get(key, ()), dtype=np.float64) for key in ("row", "t_s", *_COLUMNS)}
         steady = _steady(columns["row"])
-        known = [peak for peak in peaks if np.isfinite(peak)]
+        peak = combine("gpu_memory_used_mb", peaks)
         lost = _lost_share(store, list(streams), columns["t_s"][steady])
     mine = facts.get(RANK) or next((facts[s] for s in sorted(facts) if s.startswith("rank/")), {})
-    return Side(told, meta, mine, columns, steady, max(known, default=None), lost)
+    return Side(told, meta, mine, columns, steady, None if np.isnan(peak) else peak, lost)
 
 
 def _steady(rows: Steps) -> slice:
@@ -121,10 +121,12 @@ def _lost_share(store: Store, streams: list[str], ends_s: Steps) -> float:
     hosts = [name for name in streams if name.startswith("host/")]
     procs = [name for name in streams if name.startswith("proc/")]
     waited = mean("proc/0", "runq_share")
-    used, usable = (
-        float(np.nansum([mean(name, key) for name in hosts])) for key in ("cpu_used", "cpu_usable")
-    )
-    own = float(np.nansum([mean(name, key) for name in procs for key in ("main_cpu", "workers_cpu")]))
+
+    def together(names: list[str], key: str) -> float:
+        return float(np.nan_to_num(combine(key, (mean(name, key) for name in names))))
+
+    used, usable = together(hosts, "cpu_used"), together(hosts, "cpu_usable")
+    own = together(procs, "main_cpu") + together(procs, "workers_cpu")
     others = max(used - own, 0.0)
     if used <= 0 or usable <= 0:
         return 0.0

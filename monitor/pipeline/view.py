@@ -13,7 +13,7 @@ from monitor.run_state import RunState
 from monitor.run_state.briefs import newest
 from monitor.run_state.columns import Columns
 from monitor.run_state.ending import signal_name
-from monitor.schema import keys_of
+from monitor.schema import combine, keys_of
 
 #: Rows of one stream that an update carries at most, and that a snapshot carries (about two minutes).
 UPDATE_ROWS, SNAPSHOT_ROWS = 600, 120
@@ -68,8 +68,8 @@ def inference(state: RunState) -> dict[str, float] | None:
 def epoch(state: RunState) -> int | None:
     """The newest epoch that any rank is in; None where none was seen."""
     newest = [rank.steps.newest("epoch") for rank in state.ranks.values() if len(rank.steps)]
-    known = [value for value in newest if math.isfinite(value)]
-    return int(max(known)) if known else None
+    latest = combine("epoch", [value for value in newest if math.isfinite(value)])
+    return int(latest) if math.isfinite(latest) else None
 
 
 def ranks(state: RunState) -> list[dict[str, Any]]:
@@ -146,8 +146,7 @@ def _called(state: RunState, gpu: str) -> str | None:
 
 def _total(tables: list[Columns], key: str, more: Sequence[float] = ()) -> float | None:
     values = [table.newest(key) for table in tables if len(table)]
-    values = [value for value in (*values, *more) if math.isfinite(value)]
-    return _number(sum(values)) if values else None
+    return _number(combine(key, [value for value in (*values, *more) if math.isfinite(value)]))
 
 
 def _last(columns: Columns, key: str) -> float | None:

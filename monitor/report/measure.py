@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from monitor.schema import PHASES
+from monitor.schema import PHASES, combine
 from monitor.store import Store
 
 Values = dict[str, float | None]
@@ -57,15 +57,16 @@ def measure(store: Store) -> Measures:
         return out
     out.steps = max(rank.steps for rank in ranks)
     out.duration_s = max(rank.duration_s for rank in ranks)
-    out.throughput = {
-        "steps_per_s": _mean(rank.per_s["steps"] for rank in ranks),
-        "samples_per_s": _sum(rank.per_s["samples"] for rank in ranks),
-        "tokens_per_s": _sum(rank.per_s["tokens"] for rank in ranks),
-    }
+    rates = ("steps", "samples", "tokens")
+    out.throughput = {f"{of}_per_s": _all(f"{of}_per_s", [rank.per_s[of] for rank in ranks]) for of in rates}
     out.reduced_ranks = _reduced(store, streams, out.throughput)
     names = ("p50", "p95", "p99")
-    out.step_ms = {name: _mean(rank.quantiles[i] for rank in ranks) for i, name in enumerate(names)}
-    out.time_share = {phase: _mean(rank.share[phase] for rank in ranks) for phase in PHASES}
+    out.step_ms = {
+        name: _all(f"step_{name}_ms", [rank.quantiles[i] for rank in ranks]) for i, name in enumerate(names)
+    }
+    out.time_share = {
+        phase: _all(f"run_{phase}_ms", [rank.share[phase] for rank in ranks]) for phase in PHASES
+    }
     if not out.time_share["h2d"] and _copies_unseen(store):
         out.time_share["h2d"] = None
     return out
@@ -147,21 +148,23 @@ def _share(rest: Mapping[str, tuple[float, int]], wall_s: float, *, whole: bool)
 
 
 def _memory(store: Store, streams: Iterable[str]) -> Values:
-    """Peaks, summed over ranks. Fragmentation is the share of what was reserved that lay in split blocks."""
+    """Peaks, of all ranks together. Fragmentation: the share of what was reserved that lay in split blocks."""
     out = Measures().memory
-    peaks = dict.fromkeys(("tree_pss_mb", "rss_mb", "cuda_peak_mb", "cuda_reserved_mb"), 0.0)
+    peaks: dict[str, list[float | None]] = {
+        key: [] for key in ("tree_pss_mb", "rss_mb", "cuda_peak_mb", "cuda_reserved_mb")
+    }
     reserved = split = 0.0
     for stream in streams:
         if not stream.startswith(("proc/", "cuda/")):
             continue
         totals = store.totals(stream, [*peaks, "cuda_split_mb"])
         for key in peaks:
-            peaks[key] += max(_known(totals[key][3]) or 0.0, 0.0)
+            peaks[key].append(totals[key][3])
         if totals["cuda_split_mb"][1]:
             reserved, split = reserved + totals["cuda_reserved_mb"][0], split + totals["cuda_split_mb"][0]
-    out["rss_mb"] = peaks["tree_pss_mb"] or peaks["rss_mb"] or None
-    out["cuda_allocated_mb"] = peaks["cuda_peak_mb"] or None
-    out["cuda_reserved_mb"] = peaks["cuda_reserved_mb"] or None
+    most = {key: _all(key, values) or None for key, values in peaks.items()}
+    out["rss_mb"] = most["tree_pss_mb"] or most["rss_mb"]
+    out["cuda_allocated_mb"], out["cuda_reserved_mb"] = most["cuda_peak_mb"], most["cuda_reserved_mb"]
     out["cuda_fragmentation"] = split / reserved if reserved else None
     return out
 
@@ -170,18 +173,9 @@ def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _all(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None and math.isfinite(value)]
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = _all(values)
-    return sum(known) / len(known) if known else None
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = _all(values)
-    return sum(known) if known else None
+def _all(key: str, values: Iterable[float | None]) -> float | None:
+    """What all ranks' values of a metric make together; None where no rank has one."""
+    return _known(combine(key, (value for value in values if value is None or math.isfinite(value))))
 
 
 def brief(store: Store) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from monitor.run_state.columns import Array, Columns
-from monitor.schema import BRIEF_STEP_BASE, PHASES
+from monitor.schema import BRIEF_STEP_BASE, PHASES, combine
 
 Table = Mapping[str, Array]
 
@@ -34,7 +34,7 @@ def unfolded(
 
 
 def newest(columns: Columns, keys: Sequence[str]) -> dict[str, float]:
-    """Sum over a host's ranks of each one's newest value; NaN where none has any."""
+    """What a host's ranks' newest values make together; NaN where none has any."""
     table = columns.table()
     if "rank" not in table:
         return dict.fromkeys(keys, float("nan"))
@@ -43,8 +43,7 @@ def newest(columns: Columns, keys: Sequence[str]) -> dict[str, float]:
     out = {}
     for key in keys:
         values = table[key][::-1][last] if key in table else np.empty(0)
-        known = values[~np.isnan(values)]
-        out[key] = float(known.sum()) if len(known) else float("nan")
+        out[key] = combine(key, values.tolist())
     return out
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
 from monitor.batch import Block
 from monitor.run_state.columns import Array, Columns
-from monitor.schema import PHASES, keys_of
+from monitor.schema import PHASES, combine, keys_of
 
 #: Seconds of run time between two rows; a little less than a second, for batches come when they come.
 BEAT_S = 0.95
@@ -20,15 +19,6 @@ QUANTILE_STEPS = 200
 STILL_STEPS, STILL_S = 3.0, 3.0
 
 Row = dict[str, float]
-
-#: How the values of several ranks become one; the mean unless named here.
-_OVER_RANKS: Mapping[str, Callable[[Array], Any]] = {
-    "samples_per_s": np.nansum,
-    "tokens_per_s": np.nansum,
-    "step_p50_ms": np.nanmax,
-    "step_p95_ms": np.nanmax,
-    "step_p99_ms": np.nanmax,
-}
 
 
 class _RankPulse:
@@ -118,7 +108,7 @@ class Pulse:
         rows = [row for row in rows if row]
         if not rows:
             return None
-        told = {key: _over_ranks(key, rows) for key in keys_of("run")}
+        told = {key: _single(combine(key, (row.get(key) for row in rows))) for key in keys_of("run")}
         for key, amount in (more or {}).items():
             told[key] += amount / max(now_s - self._told_s, 1e-9)
         columns = {key: array("f", [value]) for key, value in told.items()}
@@ -133,13 +123,6 @@ class Pulse:
         pulse.told = steps.total
         if len(steps):
             pulse.end_s = float(steps.column("t_s", 1)[0])
-
-
-def _over_ranks(key: str, rows: list[Row]) -> float:
-    values = np.array([row.get(key, np.nan) for row in rows])
-    if np.isnan(values).all():
-        return float("nan")
-    return _single(float(_OVER_RANKS.get(key, np.nanmean)(values)))
 
 
 def _single(value: float) -> float:
