@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import stat
 import tempfile
 import threading
@@ -18,16 +17,12 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from monitor.filesystems import on_network
+
 try:
     import fcntl
 except ImportError:  # Windows: no claims, so no agent; `attach` says so
     fcntl = None  # type: ignore[assignment]
-
-#: File systems where a lock, a memory map or SQLite's WAL cannot be relied on.
-NETWORK_FILE_SYSTEMS = frozenset(
-    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs"]
-    + ["fuse.sshfs", "fuse.glusterfs", "9p", "pvfs2", "wekafs"]
-)
 
 
 def run_dir(given: str | os.PathLike[str] | None = None) -> Path:
@@ -70,23 +65,6 @@ def spool_dir(run: str) -> Path:
         return private(state / "spool" / run)
     local = private(Path(tempfile.gettempdir()) / f"torchvitals-{os.getuid()}")
     return private(local / run)
-
-
-def on_network(path: Path) -> bool:
-    """Whether `path` lies on a network file system, as far as /proc/mounts tells."""
-    try:
-        lines = Path("/proc/mounts").read_text().splitlines()
-    except OSError:
-        return False
-    best, kind = "", ""
-    text = f"{path}/"
-    for line in lines:
-        _, mount, name, *_ = line.split()
-        mount = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), mount)  # a space is \040 there
-        prefix = mount.rstrip("/") + "/"
-        if text.startswith(prefix) and len(prefix) >= len(best):
-            best, kind = prefix, name
-    return kind in NETWORK_FILE_SYSTEMS
 
 
 def settings() -> dict[str, Any]:

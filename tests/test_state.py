@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from monitor import state
-from monitor.state import HubState, claim, held, load_hub, on_network, private, save_hub, write_private
+from monitor.state import HubState, claim, held, load_hub, private, save_hub, write_private
 
 RUNS = Path("/somewhere/runs")
 
@@ -88,24 +88,6 @@ def test_a_spool_is_never_on_a_network(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "local"))
     (tmp_path / "local").mkdir()
     assert state.spool_dir("run-1") == tmp_path / "local" / f"torchvitals-{os.getuid()}" / "run-1"
-
-
-MOUNTS = """\
-/dev/sda1 / ext4 rw 0 0
-server:/home /home nfs4 rw 0 0
-tmpfs /home/me/scratch tmpfs rw 0 0
-fileserver /mnt/a\\040b cifs rw 0 0
-"""
-
-
-NETWORK = {"/": False, "/home/me": True, "/home/me/scratch/x": False, "/homestead": False, "/mnt/a b/c": True}
-
-
-@pytest.mark.parametrize("path", NETWORK)
-def test_network_file_systems_are_known(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The innermost mount decides; names with spaces are written in octal there."""
-    monkeypatch.setattr(Path, "read_text", lambda self: MOUNTS)
-    assert on_network(Path(path)) is NETWORK[path]
 
 
 def test_a_hub_is_remembered() -> None:

@@ -148,7 +148,7 @@ def _share(rest: Mapping[str, tuple[float, int]], wall_s: float, *, whole: bool)
 
 
 def _memory(store: Store, streams: Iterable[str]) -> Values:
-    """Peaks, of all ranks together. Fragmentation: the share of what was reserved that lay in split blocks."""
+    """Peaks, of all ranks together. Fragmentation: the share of the reserved that lay in split blocks."""
     out = Measures().memory
     peaks: dict[str, list[float | None]] = {
         key: [] for key in ("tree_pss_mb", "rss_mb", "cuda_peak_mb", "cuda_reserved_mb")

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from monitor.filesystems import on_network
 from monitor.store.pack import DamagedError
 
 #: "TVST", so that a foreign SQLite file is told from ours.
@@ -21,12 +22,6 @@ BUSY_S = 10.0
 
 FULL = "the disk is full"
 LOCKED = "another process keeps it locked"
-
-#: File system types on which WAL does not work, since it needs memory shared between processes.
-NETWORK_FILE_SYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs lustre gpfs beegfs ceph fuse.sshfs fuse.ceph fuse.glusterfs glusterfs "
-    "afs 9p orangefs pvfs2 wekafs fuse.s3fs fuse.gcsfuse fuse.juicefs panfs virtiofs".split()
-)
 
 # `piece` holds chunks (level 0) and rollup nodes (levels 1, 2); its id is level, stream, node and
 # column in one number (see `piece_id`): one tree, no second index, and ranges lie together.
@@ -127,7 +122,7 @@ class Database:
             self.sql.execute(f"PRAGMA user_version = {FORMAT}")
 
     def _tune(self) -> None:
-        shared = on_network_file_system(self.path)
+        shared = on_network(self.path)
         self.sql.execute(f"PRAGMA journal_mode = {'DELETE' if shared else 'WAL'}")
         self.sql.execute("PRAGMA synchronous = NORMAL")
 
@@ -206,24 +201,6 @@ def _in_words(error: Exception) -> str:
     if "not a database" in text:
         return "not a torchvitals run store"
     return f"damaged or unreadable ({text})"
-
-
-def on_network_file_system(path: Path, mounts: str = "/proc/mounts") -> bool:
-    """Whether the file lies on a network file system, as far as `mounts` tells; False where it is absent."""
-    try:
-        lines = Path(mounts).read_text(errors="replace").splitlines()
-    except OSError:
-        return False
-    place, best, kind = str(path.resolve()), "", ""
-    for line in lines:
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        point = fields[1].replace("\\040", " ").rstrip("/")
-        # the last of several mounts on one point is the one that is seen
-        if (place == point or place.startswith(point + "/")) and len(point) >= len(best):
-            best, kind = point, fields[2]
-    return kind in NETWORK_FILE_SYSTEMS
 
 
 def piece_id(level: int, stream: int, node: int, column: int) -> int:

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from monitor.batch import Batch, Block
 from monitor.store import Store, StoreError
-from monitor.store.database import on_network_file_system
 
 #: Where in a file, 0 its beginning and 1 its end.
 PLACES = st.floats(0, 1, exclude_max=True)
@@ -190,34 +189,6 @@ def test_reader_while_writing(tmp_path: Path) -> None:
     assert (out.strip(), reader.returncode) == (f"seen {40 * 777}", 0)
 
 
-MOUNTS = """/dev/vda / ext4 rw 0 0
-server:/home /home nfs4 rw 0 0
-/dev/sdb /home/me/local\\040disk xfs rw 0 0
-lake /mnt/lake lustre rw 0 0
-"""
-
-
-@pytest.mark.parametrize(
-    ("place", "network"),
-    [
-        ("/var/run", False),
-        ("/home/me/runs", True),
-        ("/home/me/local disk/runs", False),
-        ("/homes/me", False),
-        ("/mnt/lake", True),
-    ],
-)
-def test_network_file_system(tmp_path: Path, place: str, network: bool) -> None:
-    """The deepest mount point decides."""
-    (tmp_path / "mounts").write_text(MOUNTS)
-    assert on_network_file_system(Path(place), str(tmp_path / "mounts")) is network
-
-
-def test_no_mounts(tmp_path: Path) -> None:
-    """Where nothing is known of mounts, the disk is taken for a local one."""
-    assert not on_network_file_system(tmp_path, str(tmp_path / "absent"))
-
-
 def test_one_plain_file(tmp_path: Path) -> None:
     """A run that is over is one file, and reading it leaves nothing beside it."""
     with Store(tmp_path / "s", create=True) as store:
@@ -244,7 +215,7 @@ def test_closed_while_it_is_read(tmp_path: Path) -> None:
 def test_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write-ahead log on a local disk, a rollback journal on a network one; both are readable."""
     for network, mode in ((False, "wal"), (True, "delete")):
-        monkeypatch.setattr("monitor.store.database.on_network_file_system", lambda _, n=network: n)
+        monkeypatch.setattr("monitor.store.database.on_network", lambda _, n=network: n)
         with Store(tmp_path / mode, create=True) as store, Store(tmp_path / mode) as other:
             fill(store)
             assert store._db.sql.execute("PRAGMA journal_mode").fetchone() == (mode,)
