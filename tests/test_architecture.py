@@ -53,7 +53,7 @@ FOREIGN = {
     "pynvml": "monitor.agent.gpu.nvidia",
     "amdsmi": "monitor.agent.gpu.amd",
     "psutil": "monitor.agent.host monitor.agent.stacks",
-    "socketio": "monitor.agent.uplink monitor.web.ingest monitor.web.live",
+    "socketio": "monitor.agent.uplink monitor.web.ingest monitor.web.live monitor.web.socketio_compat",
     "flask_socketio": "monitor.web.ingest monitor.web.live monitor.web.app",
     "flask": "monitor.web",
     "werkzeug": "monitor.web",

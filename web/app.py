@@ -18,7 +18,7 @@ from monitor.bridges.gauges import Sample
 from monitor.runs import NoSuchRunError
 from monitor.store import StoreError
 
-from . import actions, api, assets, compare, exports, metrics, pages, ranks
+from . import actions, api, assets, compare, exports, metrics, pages, ranks, socketio_compat
 from .auth import Access, Refusals, Tokens, host_name, origin_name
 from .frames import Frames
 from .guard import MAX_BODY, Guard, HostGuard
@@ -56,8 +56,7 @@ class Doors:
     def close(self) -> None:
         """Send everybody away. Agents keep what was not answered and come again."""
         self.live.publisher.close()
-        for peer in list(self.sockets.server.eio.sockets.values()):
-            peer.close(wait=False, abort=True)
+        socketio_compat.end_connections(self.sockets.server)
 
 
 def create_app(

@@ -30,7 +30,7 @@ from socketio.packet import EVENT, Packet
 
 from monitor.batch import MAX_BYTES
 
-from . import encode
+from . import encode, socketio_compat
 from .auth import Access, Refusals
 from .publisher import LIST, Publisher
 from .websocket import ENVIRON_KEY, WebSocket
@@ -97,7 +97,7 @@ class Rooms(socketio.Manager):  # type: ignore[misc]
     def connect(self, sid: str, namespace: str) -> Any:
         """A client has passed; tell its namespace's `entered(sid)`."""
         sid = super().connect(sid, namespace)
-        handler = self.server.namespace_handlers.get(namespace)
+        handler = socketio_compat.namespace_of(self.server, namespace)
         if handler is not None and hasattr(handler, "entered"):
             handler.entered(sid)
         return sid
@@ -112,13 +112,13 @@ class Rooms(socketio.Manager):  # type: ignore[misc]
             peer = self.eio_sid_from_sid(sid, namespace)
             if peer is None:
                 continue
-            self.callbacks[sid] = {number: partial(_answered, drawn, sid)}
+            socketio_compat.await_answer(self, sid, number, partial(_answered, drawn, sid))
             try:
-                self.server._send_packet(peer, message)
+                socketio_compat.send_packet(self.server, peer, message)
             except Exception as error:  # noqa: BLE001  it has just gone; the others must not miss theirs
                 _log.debug("not sent to %s: %s", sid, error)
             if not self.is_connected(sid, namespace):
-                self.callbacks.pop(sid, None)
+                socketio_compat.forget_answers(self, sid)
 
 
 def _answered(drawn: Callable[[str], None], sid: str, *_: Any) -> None:
@@ -242,8 +242,7 @@ def open_sockets(
         logger=quiet,
         engineio_logger=quiet,
     )
-    engine = sockets.server.eio
-    engine._async = {**engine._async, "websocket": WebSocket}
+    socketio_compat.use_websocket(sockets.server, WebSocket)
     for namespace in namespaces:
         sockets.on_namespace(namespace)
     return sockets

@@ -13,7 +13,9 @@ import socket
 import threading
 from typing import Any
 
-from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
+from . import socketio_compat
 
 _log = logging.getLogger("monitor.web")
 
@@ -92,7 +94,7 @@ class Server:
         )
         listener.close()
         self._server.log = self._log  # type: ignore[method-assign]
-        self._server.process_request = self._admit  # type: ignore[method-assign, assignment]
+        socketio_compat.admit_with(self._server, self._admit)
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(poll_s,), name="server", daemon=True
@@ -117,19 +119,11 @@ class Server:
             with contextlib.suppress(OSError):
                 request.close()
             return
-        thread = threading.Thread(target=self._serve, args=(request, address), name="request", daemon=True)
         try:
-            thread.start()
+            socketio_compat.serve_in_thread(self._server, request, address, self._places.release)
         except RuntimeError:  # no more threads are to be had
             self._places.release()
             request.close()
-
-    def _serve(self, request: Any, address: Any) -> None:
-        assert isinstance(self._server, ThreadedWSGIServer)
-        try:
-            self._server.process_request_thread(request, address)
-        finally:
-            self._places.release()
 
     def _log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002  the library's name for it
         _log.log(logging.ERROR if type == "error" else logging.DEBUG, message, *args)

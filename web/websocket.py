@@ -22,7 +22,9 @@ import simple_websocket
 from wsproto.events import BytesMessage, TextMessage
 from wsproto.utilities import ProtocolError
 
+from . import socketio_compat
 from .guard import Start, refuse
+from .socketio_compat import PacedConnection
 
 _log = logging.getLogger("monitor.web")
 
@@ -40,7 +42,7 @@ SEND_S = 20
 _CHUNK = 65536
 
 
-class _Connection(simple_websocket.Server):  # type: ignore[misc]  # the library is untyped
+class _Connection(PacedConnection):
     """The library's connection, made to push back instead of collecting without end."""
 
     def __init__(self, environ: dict[str, Any]) -> None:
@@ -77,13 +79,13 @@ class _Connection(simple_websocket.Server):  # type: ignore[misc]  # the library
         self.event.set()
         self._taken.set()
 
-    def _handle_events(self) -> bool:
-        going = bool(super()._handle_events())
-        while going and not self._over and len(self.input_buffer) >= MAX_WAITING:
+    def may_go_on(self) -> bool:
+        """Wait until there is room; False where it has ended, or the library would call it back to life."""
+        while not self._over and self.waiting >= MAX_WAITING:
             self._taken.clear()
-            if len(self.input_buffer) >= MAX_WAITING:
+            if self.waiting >= MAX_WAITING:
                 self._taken.wait(1.0)
-        return going and not self._over  # the library would call an ended connection back to life
+        return not self._over
 
 
 class _Reader(threading.Thread):
@@ -123,7 +125,7 @@ class WebSocket:
         try:
             self._connection = _Connection(environ)
         except (ProtocolError, simple_websocket.ConnectionError, OSError, KeyError, ValueError):
-            self._forget()
+            socketio_compat.end_session(self._handler)
             return refuse(start, "400 BAD REQUEST", "not a WebSocket handshake")
         environ[ENVIRON_KEY] = self
         try:
@@ -131,12 +133,6 @@ class WebSocket:
         finally:
             self._connection.abort()
         raise ConnectionError("websocket closed")
-
-    def _forget(self) -> None:
-        """Take back the session that the Socket.IO server has opened already for this handshake."""
-        session = getattr(self._handler, "__self__", None)
-        if session is not None:
-            session.close(wait=False, abort=True)
 
     def admit(self, limit: int) -> None:
         """Its sender has shown a token: messages up to `limit` bytes, and all the time in the world."""
