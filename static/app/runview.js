@@ -153,7 +153,8 @@ export class RunView {
 
   #showTiles() {
     const { following, bounds } = this.#range;
-    this.#tiles.update(following ? this.#newest.tiles : tilesOver(this.#tracks, bounds, this.#newest.tiles));
+    const { tiles } = this.#newest;
+    this.#tiles.update(following ? tiles : tilesOver(this.#tracks, bounds, tiles, this.#schema));
   }
 
   #gap = () => {

@@ -86,14 +86,28 @@ const OF_RUN = [
 const OF_RANKS = ["rss_mb", "tree_pss_mb", "main_cpu", "workers_cpu"];
 const OF_HOSTS = ["cpu_used", "cpu_usable", "memory_limit_mb"];
 
+const COMBINE = {
+  mean: (values) => values.reduce((a, b) => a + b, 0) / values.length,
+  sum: (values) => values.reduce((a, b) => a + b, 0),
+  max: (values) => Math.max(...values),
+  min: (values) => Math.min(...values),
+  last: (values) => values.at(-1),
+};
+
+/** Several ranks' or hosts' values as one, by the rule that the run's schema has for the metric, as in the report. */
+function combined(schema, key, values) {
+  const rule = schema?.metrics?.find((metric) => metric.key === key)?.ranks ?? "sum";
+  return values.length === 0 ? null : COMBINE[rule](values);
+}
+
 /** Tiles as the hub sends them, with means over [from, to]; null where nothing was measured there. */
-export function tilesOver(tracks, [from, to], now = {}) {
+export function tilesOver(tracks, [from, to], now = {}, schema = null) {
   const mean = (name, key) => meanOf(tracks.get(name), key, from, to);
   const total = (origin, key) => {
     const known = streamsOf(origin, [...tracks.keys()])
       .map((name) => mean(name, key))
       .filter((value) => value !== null);
-    return known.length === 0 ? null : known.reduce((a, b) => a + b, 0);
+    return combined(schema, key, known);
   };
   const gpu =
     now?.gpu?.map((device) => ({ ...device, ...gpuMeans(tracks.get(`gpu/${device.gpu}`), from, to) })) ?? now?.gpu;

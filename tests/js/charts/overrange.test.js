@@ -25,6 +25,14 @@ test("tiles over a range are means of what lies in it", () => {
   assert.deepEqual(tiles.gpu, [{ gpu: "box/0", gpu_memory_total_mb: 8, gpu_util: 60, gpu_memory_used_mb: null }]);
 });
 
+test("ranks are combined by the rule that the run's schema declares", () => {
+  const tracks = new Map([
+    ["proc/0", track({ rss_mb: [1, 2, 4, 0] })], ["proc/1", track({ rss_mb: [2, 3, 5, 1] })],
+  ]);
+  const by = (ranks) => tilesOver(tracks, [10, 20], {}, { metrics: [{ key: "rss_mb", ranks }] }).rss_mb;
+  assert.deepEqual(["mean", "sum", "max", "min", "last"].map(by), [3.5, 7, 4, 3, 4]);
+});
+
 test("what was not measured in the range is null, and a run without GPU has none", () => {
   const tiles = tilesOver(new Map(), [0, 1], { gpu: null });
   assert.deepEqual([tiles.steps_per_s, tiles.cpu_used, tiles.gpu], [null, null, null]);
