@@ -12,8 +12,8 @@ import numpy as np
 from monitor.batch import Batch, Block
 from monitor.diagnosis.core.window import Window
 from monitor.diagnosis.signals.clocks import offsets
-from monitor.panels import with_panels
 from monitor.events import KINDS, Admitted
+from monitor.panels import with_panels
 from monitor.run_state import briefs
 from monitor.run_state.clock_alignment import Together, moved
 from monitor.run_state.columns import Columns
