@@ -20,14 +20,22 @@ A100 = SimpleNamespace(
 )
 
 
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> Torch:
+RESERVED = {0: 0, 1: 0, 2: 4096}
+
+
+@pytest.fixture(params=["built without CUDA", "built with CUDA"])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Torch:
     """Torch's answers as one with CUDA gives them, at the edge where this one has none."""
+    if request.param == "built with CUDA":
+        counters = {i: {"reserved_bytes": {"all": {"current": size}}} for i, size in RESERVED.items()}
+        monkeypatch.setattr(torch._C, "_cuda_memoryStats", counters.__getitem__, raising=False)
+    else:
+        monkeypatch.delattr(torch._C, "_cuda_memoryStats", raising=False)
     answers: dict[str, Any] = {
         "current_device": lambda: 1,
         "device_count": lambda: 3,
         "get_device_properties": lambda index: SimpleNamespace(**{**vars(A100), "uuid": f"uuid-{index}"}),
-        "memory_reserved": lambda index: {0: 0, 1: 0, 2: 4096}[index],
+        "memory_reserved": RESERVED.__getitem__,
         "get_allocator_backend": lambda: "native",
         "mem_get_info": lambda: (3_000_000, 10_000_000),
     }

@@ -70,7 +70,12 @@ def test_state_dicts_and_names_are_the_same(tmp_path: Path) -> None:
         assert after == before
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+torch_calls_jit_deprecated = pytest.mark.filterwarnings(
+    "ignore:.*torch.jit:DeprecationWarning", "ignore:.*torch.jit:FutureWarning"
+)
+
+
+@torch_calls_jit_deprecated
 def test_jit(tmp_path: Path) -> None:
     """Tracing and scripting give what they give without us."""
     model = Plain()
@@ -86,7 +91,7 @@ def test_jit(tmp_path: Path) -> None:
     assert len(bytes_.getvalue()) == len(bare.getvalue())
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@torch_calls_jit_deprecated
 def test_a_scripted_module_is_watched_like_any_other(tmp_path: Path) -> None:
     """A ScriptModule can be trained and timed."""
 
