@@ -62,6 +62,9 @@ quietly() {
     fi
 }
 
+# What caps torch where packages are installed.
+constraints=constraints.txt
+
 # install_into VENV PIP_ARGUMENTS...: torch first and capped, so that nothing pulls in another one; then
 # the rest. Skipped while nothing that it depends on has changed since the last time.
 install_into() {
@@ -75,9 +78,9 @@ install_into() {
     fi
     # setuptools would pack files that were deleted since its last build
     rm -rf build/lib build/bdist.*
-    pip_install="$venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt"
+    pip_install="$venv/bin/python -m pip install --quiet --disable-pip-version-check -c $constraints"
     # shellcheck disable=SC2086 # words on purpose
-    quietly "installing torch as constraints.txt says (the first time this may take minutes)" $pip_install torch
+    quietly "installing torch as $constraints says (the first time this may take minutes)" $pip_install torch
     # shellcheck disable=SC2086
     quietly "installing torchvitals and what it needs" $pip_install "$@"
     echo "$wanted" >"$stamp"
@@ -96,10 +99,19 @@ install_js() {
     echo "$wanted" >"$stamp"
 }
 
-# A checksum of what an installation depends on; an editable one follows the sources by itself.
+# install_fastai VENV: without what it asks for and does not need, torchvision, which must fit torch to the
+# letter, and spaCy.
+install_fastai() {
+    if ! "$1/bin/python" -c "import fastcore, fastprogress, fastai" >/dev/null 2>&1; then
+        quietly "installing fastai" "$1/bin/python" -m pip install --quiet --no-deps -c "$constraints" \
+            fastai fastcore fastprogress fastdownload fasttransform
+    fi
+}
+
+# A checksum of what an installation depends on; an editable one follows the sources, in its folder, by itself.
 _state_of() {
     case " $* " in
-        *" -e "*) cat pyproject.toml constraints.txt scripts/lib.sh | cksum ;;
+        *" -e "*) { pwd; cat pyproject.toml constraints.txt scripts/lib.sh; } | cksum ;;
         *) find pyproject.toml constraints.txt scripts/lib.sh monitor web static templates -type f \
             ! -name '*.pyc' -exec cksum {} + | LC_ALL=C sort | cksum ;;
     esac

@@ -92,3 +92,15 @@ def test_demo_without_the_venv_module_says_what_to_install(bare: Path):
     assert done.returncode == 1
     assert "python3-venv" in done.stderr.splitlines()[-1]
     assert not (bare / ".venv").exists()
+
+
+def matrix(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ROOT / "scripts/matrix", *words], capture_output=True, text=True)
+
+
+def test_matrix_refuses_what_it_does_not_know():
+    """An unknown option ends with status 2, a Python without a row with what would name one."""
+    assert matrix("--fast").returncode == 2
+    done = matrix("3.9")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "3.9:TORCH" in done.stderr
