@@ -28,10 +28,10 @@ MAY_IMPORT = {
     "alerts": "diagnosis",
     "run_state": "schema panels batch store diagnosis events",
     "report": "schema store diagnosis",
-    "exports": "schema panels store report",
-    "bridges": "schema store report",
+    "exports": "schema panels store diagnosis report",
+    "bridges": "schema store diagnosis report",
     "runs": "schema store diagnosis report state",
-    "compare": "schema store report runs",
+    "compare": "schema store diagnosis report runs",
     "pipeline": "schema events batch store diagnosis alerts run_state report runs",
     "launcher": "options state",
     # the command `agent` runs as a thread where no process may be started

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitor.diagnosis.core.finding import SEVERITIES
+
 #: Tile of an update -> (metric, help, factor to Prometheus' base unit).
 _TILES = {
     "steps_per_s": ("steps_per_second", "Training steps per second.", 1.0),
@@ -60,7 +62,7 @@ def of_run(state: Mapping[str, Any]) -> Iterator[Sample]:
     yield from _gauges(tiles, _TILES, labels)
     for gpu in tiles.get("gpu") or ():
         yield from _gauges(gpu, _GPU_TILES, {**labels, "gpu": str(gpu.get("gpu"))})
-    for severity in ("info", "warning", "critical"):
+    for severity in SEVERITIES:
         count = sum(
             finding.get("severity") == severity and finding.get("cleared_at_s") is None
             for finding in state.get("findings") or ()

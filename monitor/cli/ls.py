@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monitor import runs, state
-from monitor.report.text import duration, harmless, number
+from monitor.diagnosis.core.quantities import duration, number
+from monitor.report.text import harmless
 
 HELP = "the runs that a folder keeps, newest first"
 EXAMPLE = """  torchvitals ls

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monitor.compare.side import MOST_LOST
+from monitor.diagnosis.core.ranking import ranked_forms
 
 #: A promise is kept when the next run reaches this part of it (the contract).
 KEPT = 0.85
-
-_ORDER = {"critical": 0, "warning": 1, "info": 2}
 
 Report = Mapping[str, Any]
 
@@ -33,7 +32,7 @@ def promises(before: Report, after: Report, speed: Mapping[str, Any], changed: b
         kept and not kept); "not followed" (the finding stands in the candidate too), "not checked"
         (the candidate could not tell); and, of findings without a promise, "gone".
     """
-    rows = sorted(standing(before), key=lambda f: (_ORDER.get(f["severity"], 3), -(_promised(f) or 0.0)))
+    rows = ranked_forms(standing(before))
     states = [_state(finding, after, changed) for finding in rows]
     gone = [f["code"] for f, state in zip(rows, states, strict=True) if state == "gone" and _promised(f)]
     return [_row(finding, state, speed, gone) for finding, state in zip(rows, states, strict=True)]

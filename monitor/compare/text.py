@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitor.compare.side import MOST_LOST
-from monitor.report.text import number
+from monitor.diagnosis.core.quantities import number
 
 #: Differences shown; the JSON has all.
 SHOWN = 20

@@ -11,20 +11,21 @@ from html import escape
 from typing import Any
 
 from monitor import report
+from monitor.diagnosis.core.evidence import EvidenceRow, evidence_rows
+from monitor.diagnosis.core.messages import pair_of
+from monitor.diagnosis.core.quantities import duration, number
+from monitor.diagnosis.core.ranking import ranked_forms
 from monitor.exports import svg
 from monitor.exports.charts import charts
 from monitor.exports.choice import Choice
-from monitor.exports.evidence import shown
 from monitor.exports.language import Words
 from monitor.exports.style import STYLE
-from monitor.report.text import duration, number
 from monitor.schema import PHASES
 from monitor.store import Store
 
 Report = Mapping[str, Any]
 
 _MARKS = {"critical": "✖", "warning": "▲", "info": "●"}
-_ORDER = ("critical", "warning", "info")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -125,16 +126,8 @@ def _shares(found: Report, words: Words) -> str:
 
 def _findings(found: Report, words: Words) -> str:
     nothing = words.t("Nothing was found that holds this run back.")
-    items = [_finding(finding, words) for finding in sorted(found["findings"], key=_rank)]
+    items = [_finding(finding, words) for finding in ranked_forms(found["findings"])]
     return f"<section><h2>{words.t('Findings')}</h2>{''.join(items) or f'<p>{nothing}</p>'}</section>"
-
-
-def _rank(finding: Report) -> tuple[bool, int, float]:
-    """As on the dashboard: those that stand, by severity, then by what their removal saves."""
-    share = (finding.get("gain") or {}).get("share_of_step")
-    severity = finding["severity"]
-    place = _ORDER.index(severity) if severity in _ORDER else len(_ORDER)
-    return finding.get("cleared_at_s") is not None, place, -(share or 0.0)
 
 
 def _finding(finding: Report, words: Words) -> str:
@@ -148,9 +141,18 @@ def _finding(finding: Report, words: Words) -> str:
         f"<p>{escape(advice)}</p>" if advice else "",
         f"<pre>{escape(str(finding['snippet']))}</pre>" if finding.get("snippet") else "",
         _gain(finding.get("gain"), pairs.get("basis"), words),
-        _table([shown(key, value, words) for key, value in finding["evidence"].items()], words),
+        _table([_shown(row, words) for row in evidence_rows(finding["evidence"])], words),
     ]
     return f'<article class="{escape(severity)}">{"".join(parts)}</article>'
+
+
+def _shown(row: EvidenceRow, words: Words) -> tuple[str, str | None]:
+    """Label and value of one entry in the report's language; None where it was not measured."""
+    label = words.said(row.label, pair_of(row.label))
+    if row.value is None:
+        return label, None
+    gap = " " if row.unit[:1].strip("/") else ""
+    return label, f"{words.word(row.value)}{gap}{words.word(row.unit)}"
 
 
 def _place(finding: Report, cause: str, words: Words) -> str:

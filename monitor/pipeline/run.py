@@ -17,10 +17,10 @@ from monitor.diagnosis.core import doctor
 from monitor.diagnosis.core.lifecycle import Change, FindingLifecycle, Record
 from monitor.diagnosis.core.verdict import verdict
 from monitor.events import ALL, Admitted
-from monitor.pipeline import view
+from monitor.pipeline import findings, view
 from monitor.pipeline.plan import planned_steps
 from monitor.pipeline.ranks import Ranks
-from monitor.report import OVER, outcome
+from monitor.report import LIVE, OVER, outcome
 from monitor.report.contract import finding_form, plain, record_of
 from monitor.run_state import PASSING, RunState
 from monitor.run_state.restore import restore
@@ -304,21 +304,18 @@ class LiveRun:
 
     def _verdict(self, status: str, end: dict[str, Any] | None) -> dict[str, Any]:
         cleared = [record.finding for record in self._course.records if record.cleared_at_s is not None]
-        said = verdict(
-            status,
-            self._course.standing,
-            steps=self.state.steps,
-            exit=end,
-            cleared=cleared,
-            inference=view.inference(self.state),
+        inferred = view.inference(self.state)
+        standing, steps = self._course.standing, self.state.steps
+        return dict(
+            plain(verdict(status, standing, steps=steps, exit=end, cleared=cleared, inference=inferred))
         )
-        return dict(plain(said))
 
     # -- what viewers see
 
     def _described(self, rows: dict[str, Any]) -> dict[str, Any]:
         status, end = self._lost or self.state.outcome
-        about = self.state.about
+        about, planned = self.state.about, planned_steps(self.state)
+        said = self._verdict(status, end)
         return {
             "run": self.name,
             "seq": self._seq,
@@ -331,9 +328,10 @@ class LiveRun:
             "steps": self.state.steps,
             "world_size": about["world_size"],
             "epoch": view.epoch(self.state),
-            "plan_steps": planned_steps(self.state),
-            "verdict": self._verdict(status, end),
-            "findings": [finding_form(record) for record in self._course.records],
+            "plan_steps": planned,
+            "verdict": said,
+            **findings.time_told(self.state, said, self._course.standing, planned, live=status in LIVE),
+            "findings": findings.drawn(self._course.records),
             "not_checked": self._unchecked,
             "tiles": view.tiles(self.state),
             "rows": rows,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from monitor.diagnosis.core.quantities import duration, number
+from monitor.diagnosis.core.ranking import ranked_forms
 
 Report = Mapping[str, Any]
 
@@ -23,13 +26,12 @@ _LETTERS = {
     "comm": "c", "checkpoint": "k", "eval": "e", "other": "·",
 }  # fmt: skip
 _MARKS = {"critical": "✖", "warning": "▲", "info": "·"}
-_ORDER = ("critical", "warning", "info")
 
 
 def text(report: Report) -> str:
     """The report for a person to read."""
     lines = [*_head(report), *_numbers(report), *_shares(report), ""]
-    found = _sorted(report["findings"])
+    found = ranked_forms(report["findings"])
     for finding in found:
         lines += [*_finding(finding), ""]
     if not found:
@@ -39,7 +41,7 @@ def text(report: Report) -> str:
 
 def summary(report: Report) -> str:
     """The report in at most twelve lines, for the end of a run."""
-    found = _sorted(report["findings"])
+    found = ranked_forms(report["findings"])
     lines = [*_head(report), *_numbers(report), *_shares(report)]
     for finding in found[:SUMMARY_FINDINGS]:
         lines.append(_title(finding))
@@ -161,16 +163,6 @@ def _unchecked(report: Report) -> list[str]:
     return [textwrap.shorten(line.strip(), 2 * WIDTH, placeholder=" …; --json names all").join(("  ", ""))]
 
 
-def _sorted(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that stand first, the gravest of them first, then by gain."""
-
-    def weight(finding: Mapping[str, Any]) -> tuple[bool, int, float]:
-        gain = (finding["gain"] or {}).get("share_of_step") or 0.0
-        return finding["cleared_at_s"] is not None, _ORDER.index(finding["severity"]), -gain
-
-    return sorted(findings, key=weight)
-
-
 def harmless(text: str) -> str:
     """Text for a terminal without what would steer it (escape sequences, carriage returns) or turn its
     letters around: a run's names and findings are those of whoever trained it.
@@ -178,30 +170,7 @@ def harmless(text: str) -> str:
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
-def number(value: float | None) -> str:
-    """Three digits that matter: "20.1", "643", "0.051"; "–" for None."""
-    if value is None:
-        return "–"
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
 def _value(value: Any) -> str:
     if isinstance(value, float):
         return number(value)
     return "–" if value is None else str(value)
-
-
-def duration(seconds: float | None) -> str:
-    """ "41 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"; "–" for None."""
-    if seconds is None:
-        return "–"
-    if seconds < 100:
-        return f"{seconds:.3g} s"
-    whole = round(seconds)
-    for size, unit, part, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // part
-            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole} s"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor import report
+from monitor.diagnosis.core.ranking import ranked_forms
 from monitor.report.measure import brief
 from monitor.runs import baselines, marks
 from monitor.store import FILE_NAME, Store, StoreError
@@ -141,8 +142,8 @@ def _read(folder: Path, _stamp: Any) -> tuple[dict[str, Any], dict[str, Any], Ho
     """The same, as long as the files are. Raises StoreError, and whatever a damaged store makes it."""
     with Store(folder / FILE_NAME) as store:
         meta, hosts = store.meta(), store.hosts()
-        standing = [f for f in store.findings() if f.get("cleared_at_s") is None]
-        told = {**brief(store), "finding": _gravest(standing), "spark": _spark(store)}
+        standing = [f["code"] for f in ranked_forms(store.findings()) if f.get("cleared_at_s") is None]
+        told = {**brief(store), "finding": standing[0] if standing else None, "spark": _spark(store)}
     report.lost(meta, hosts)  # asked again whenever the run is listed: what it cannot read is told here
     return {**_described(folder, meta), **told}, meta, hosts
 
@@ -178,11 +179,6 @@ def _spark(store: Store) -> list[float | None]:
     """Steps a second, at most SPARK_POINTS over the whole run."""
     points = store.series("run", ["steps_per_s"], None, None, SPARK_POINTS)["series"]["steps_per_s"]["mean"]
     return [float(f"{value:.4g}") if isinstance(value, int | float) else None for value in points]
-
-
-def _gravest(findings: list[dict[str, Any]]) -> str | None:
-    order = {"critical": 0, "warning": 1, "info": 2}
-    return min(findings, key=lambda f: order.get(f["severity"], 3))["code"] if findings else None
 
 
 def stamp(folder: Path) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.report.text import SUMMARY_LINES, WIDTH, duration, harmless, number, summary, text
+from monitor.diagnosis.core.quantities import duration, number
+from monitor.report.text import SUMMARY_LINES, WIDTH, harmless, summary, text
 from monitor.schema import PHASES
 
 

@@ -32,6 +32,7 @@ class Detector:
         code: the finding code it speaks for (its CODE).
         needs: names from `needs.NEEDS` (its NEEDS).
         detect: window -> finding or None; pure.
+        curve: origin and key of the metric that shows what it finds (its CURVE); None where none does.
         explains: codes that are mere consequences of this finding, and so are held back while it
             stands (its EXPLAINS; empty where it has none).
     """
@@ -40,6 +41,7 @@ class Detector:
     needs: frozenset[str]
     detect: Detect
     explains: frozenset[str] = frozenset()
+    curve: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,21 @@ def discover() -> tuple[Detector, ...]:
     modules = [importlib.import_module(entry.name) for entry in found if not entry.ispkg]
     modules.sort(key=lambda module: str(module.CODE))
     return tuple(
-        Detector(module.CODE, module.NEEDS, module.detect, getattr(module, "EXPLAINS", frozenset()))
+        Detector(
+            module.CODE,
+            module.NEEDS,
+            module.detect,
+            getattr(module, "EXPLAINS", frozenset()),
+            getattr(module, "CURVE", None),
+        )
         for module in modules
     )
+
+
+@cache
+def curves() -> dict[str, tuple[str, str]]:
+    """Code -> origin and key of the metric that shows what was found, where one does."""
+    return {detector.code: detector.curve for detector in discover() if detector.curve is not None}
 
 
 def examine(window: Window, using: tuple[Detector, ...] | None = None) -> Examination:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monitor.diagnosis.core.finding import SEVERITIES, Finding
+from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.messages import message
+from monitor.diagnosis.core.ranking import ranked
 from monitor.diagnosis.signals.steady import MIN_STEPS
 
 #: key -> (tone, sentence). Tones: "good", "info", "warning", "critical", "waiting".
@@ -49,7 +50,7 @@ def verdict(
 
     Args:
         status: of the contract's report: running, finished, crashed, killed or stalled.
-        findings: those that stand.
+        findings: those that stand, oldest first.
         steps: steps taken so far.
         exit: the report's `exit` ({"code", "signal", "reason", "rank"}), None while it runs.
         cleared: findings that once stood and are over.
@@ -76,16 +77,6 @@ def verdict(
     if steps < MIN_STEPS:
         return _say("collecting", steps=steps, needed=MIN_STEPS)
     return _say("healthy")
-
-
-def ranked(findings: Sequence[Finding]) -> list[Finding]:
-    """Gravest first, then by gain, then by code."""
-
-    def weight(finding: Finding) -> tuple[int, float, str]:
-        gain = finding.gain.share_of_step if finding.gain else 0.0
-        return -SEVERITIES.index(finding.severity), -gain, finding.code
-
-    return sorted(findings, key=weight)
 
 
 def _dead(status: str, end: Mapping[str, Any], steps: int, loud: Sequence[Finding]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
-from monitor.diagnosis.core.verdict import TEXTS, ranked, verdict
+from monitor.diagnosis.core.ranking import ranked
+from monitor.diagnosis.core.verdict import TEXTS, verdict
 from monitor.diagnosis.signals.steady import MIN_STEPS
 
 STARVED = Finding(
@@ -99,7 +100,7 @@ def test_the_rank_that_hangs_is_named():
 
 
 def test_findings_are_ranked():
-    """Gravest first, then by gain, then by code."""
+    """Gravest first, then by gain; those without one as they came."""
     small = Finding("eval_share", "warning", "Evaluation", "x", gain=gain_from_share(0.3, ""))
     assert ranked([ADVICE, small, NOISY, STARVED, DIED]) == [DIED, STARVED, small, NOISY, ADVICE]
 

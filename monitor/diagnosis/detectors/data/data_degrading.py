@@ -13,6 +13,7 @@ from monitor.diagnosis.signals.waiting import HANDOVER_MS, Waits, grows, waits
 
 CODE = "data_degrading"
 NEEDS = frozenset({"steps", "loader"})
+CURVE = ("run", "run_data_ms")
 
 #: Share of wall time that the last quarter of the steps loses to waiting (gpuprof warns at 15 %).
 LOST_SHARE = 0.15

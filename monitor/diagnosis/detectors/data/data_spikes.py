@@ -14,6 +14,7 @@ from monitor.diagnosis.signals.waiting import Waits, waits
 
 CODE = "data_spikes"
 NEEDS = frozenset({"steps", "loader"})
+CURVE = ("run", "step_p99_ms")
 
 #: Share of wall time lost to the spikes (gpuprof warns of waiting at 15 %; judge waits by their tail,
 #: RULES.md).

@@ -28,6 +28,7 @@ from monitor.diagnosis.signals.waiting import HANDOVER_MS, Waits, rhythm, waits
 
 CODE = "data_starvation"
 NEEDS = frozenset({"steps", "loader"})
+CURVE = ("run", "data_share")
 
 #: Share of wall time lost to waits that could be hidden (gpuprof warns at 15 %, TraceML at 10 and 20 %,
 #: XProf at 5 and 20 %; those count the hand-over too, this one does not).

@@ -21,6 +21,7 @@ from monitor.diagnosis.signals.steady import train_loader
 
 CODE = "too_many_workers"
 NEEDS = frozenset({"workers"})
+CURVE = ("host", "cpu_used")
 
 #: Workers per usable CPU: torch itself warns above 1, SageMaker's range ends at 2. Above the range it is
 #: a fault; between the two it is one only when it shows.

@@ -12,6 +12,7 @@ from monitor.diagnosis.signals.steady import train_loader
 
 CODE = "worker_died"
 NEEDS: frozenset[str] = frozenset()
+CURVE = ("run", "steps_per_s")
 
 #: What torch.utils.data raises in the main process (torch/utils/data/dataloader.py, _utils/signal_handling).
 _TORCH_SAYS = re.compile(

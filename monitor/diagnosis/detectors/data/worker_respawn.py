@@ -21,6 +21,7 @@ from monitor.diagnosis.signals.steady import (
 
 CODE = "worker_respawn"
 NEEDS = frozenset({"steps", "workers", "epochs"})
+CURVE = ("run", "run_data_ms")
 
 #: Share of wall time that goes into starting workers: a fault from here on (TraceML takes waiting of 20 %
 #: for serious; short epochs with workers started anew are common and mostly harmless) …

@@ -16,6 +16,7 @@ from monitor.diagnosis.signals.steady import span
 
 CODE = "comm_bound"
 NEEDS = frozenset({"steps", "exchange"})
+CURVE = ("run", "run_comm_ms")
 
 #: Share of the step that is exposed communication, waiting for late ranks not counted (gpuprof warns at 20 %
 #: and calls 40 % critical; a balanced run with 64 ms steps on two busy cores had 8 %).

@@ -13,6 +13,7 @@ from monitor.diagnosis.signals.steady import span
 
 CODE = "no_sync_missing"
 NEEDS = frozenset({"ddp", "steps"})
+CURVE = ("run", "run_comm_ms")
 
 #: Exchanges per optimizer step; one is what it takes, a second backward pass (two losses, a GAN) is no habit.
 SEVERAL = 1.9

@@ -21,6 +21,7 @@ from monitor.schema import PHASES
 
 CODE = "straggler"
 NEEDS = frozenset({"steps", "exchange", "ranks"})
+CURVE = ("run", "run_comm_ms")
 
 #: Share of the step that all others lose (TraceML warns at 10 and 20 % of the step; a delay of a tenth of a
 #: step is a ninth less of the longer one, and a median on a busy machine misses some of that).

@@ -14,6 +14,7 @@ from monitor.diagnosis.signals.robust import Values, median
 
 CODE = "gpu_shared"
 NEEDS = frozenset({"cuda", "gpu", "gpu_processes"})
+CURVE = ("gpu", "gpu_memory_used_mb")
 
 #: Per cent of the GPU that others use, mean, and share of the samples in which they use any (own).
 OTHERS_UTIL = 5.0

@@ -13,6 +13,7 @@ from monitor.diagnosis.signals.robust import median
 
 CODE = "gpu_throttled"
 NEEDS = frozenset({"cuda", "gpu"})
+CURVE = ("gpu", "gpu_sm_clock_mhz")
 
 #: NVML's reasons that are faults: hardware slowdown, thermal in software and in hardware, power brake.
 #: 0x4, the software power cap, is none: it is set in 90 % of the samples of a healthy, fully loaded H100.

@@ -17,6 +17,7 @@ from monitor.diagnosis.signals.machine import values
 
 CODE = "gpu_underused"
 NEEDS = frozenset({"cuda", "gpu", "steps"})
+CURVE = ("gpu", "gpu_util")
 
 #: Utilisation, per cent: busy less than half of the step (TensorBoard's plug-in), and the 95th percentile
 #: below 70 (SageMaker).

@@ -11,6 +11,7 @@ from monitor.diagnosis.signals.facts import fact, numbers, ranks_where
 
 CODE = "graph_breaks"
 NEEDS = frozenset({"compile", "steps"})
+CURVE = ("run", "run_forward_ms")
 
 #: Breaks from which on it is a fault (own: one break, say around a print, costs little; torch counts one
 #: per piece and per compilation).

@@ -9,6 +9,7 @@ from monitor.diagnosis.signals.facts import fact, numbers, ranks_where
 
 CODE = "launch_bound"
 NEEDS = frozenset({"cuda", "steps", "timing"})
+CURVE = ("gpu", "gpu_util")
 
 #: Each launch is for little.
 EXPLAINS = frozenset({"small_allocations"})

@@ -11,6 +11,7 @@ from monitor.diagnosis.signals.facts import fact, numbers, ranks_where
 
 CODE = "recompiles"
 NEEDS = frozenset({"compile"})
+CURVE = ("run", "run_forward_ms")
 
 #: Steps in which something was compiled are slow, and falling back to eager slows all later ones.
 EXPLAINS = frozenset({"step_outliers", "throughput_regression"})

@@ -12,6 +12,7 @@ from monitor.diagnosis.core.window import Rank, Window
 
 CODE = "process_died"
 NEEDS: frozenset[str] = frozenset()
+CURVE = ("run", "steps_per_s")
 
 #: Signals by which a user or a scheduler ends a run on purpose. A launcher sends the second one to the
 #: ranks that outlive the first death, so they are never taken for the cause.

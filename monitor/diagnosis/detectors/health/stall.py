@@ -12,6 +12,7 @@ from monitor.diagnosis.signals.missing_ranks import WAITING, Missing, missing
 
 CODE = "stall"
 NEEDS = frozenset({"recording"})
+CURVE = ("run", "steps_per_s")
 
 #: While the main thread waits for a batch, the fault is on the loader's side, and so on.
 _ADVICE = {

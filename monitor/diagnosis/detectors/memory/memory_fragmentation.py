@@ -9,6 +9,7 @@ from monitor.diagnosis.signals.facts import numbers, ranks_where
 
 CODE = "memory_fragmentation"
 NEEDS = frozenset({"allocator", "cuda"})
+CURVE = ("gpu", "gpu_memory_used_mb")
 
 #: Free pieces of segments in use, as a share of what is reserved (pytscope: 20 %).
 SPLIT_SHARE = 0.2

@@ -23,6 +23,7 @@ from monitor.diagnosis.signals.steady import steady
 
 CODE = "memory_headroom"
 NEEDS = frozenset({"allocator", "cuda", "gpu", "steps"})
+CURVE = ("gpu", "gpu_memory_used_mb")
 
 #: The 95th percentile of GPU and CPUs and the peak of memory below this share (SageMaker: 70 % each).
 BUSY = 0.7

@@ -14,6 +14,7 @@ from monitor.diagnosis.signals.steady import epoch_starts, steady
 
 CODE = "memory_leak"
 NEEDS = frozenset({"memory", "steps"})
+CURVE = ("proc", "tree_pss_mb")
 
 #: Growth that counts, in MB, and per step (RULES.md: a kept loss costs 0.2 MB a step, a kept graph about
 #: 4; repaired twins drift by 0.1 to 0.6 MB a step for a while, some 30 MB in all).

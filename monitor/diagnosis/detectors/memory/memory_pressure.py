@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitor.diagnosis.core.finding import Finding, Severity
+from monitor.diagnosis.core.ranking import gravity
 from monitor.diagnosis.core.window import Rank, Table, Window
 from monitor.diagnosis.signals.device import allocator, number, rows
 from monitor.diagnosis.signals.facts import ranks_where
@@ -15,6 +16,7 @@ from monitor.diagnosis.signals.steady import train_loader
 
 CODE = "memory_pressure"
 NEEDS = frozenset({"hosts"})
+CURVE = ("proc", "tree_pss_mb")
 
 #: Share of the limit in use (TraceML: 92 % warns, 97 % is critical).
 WARNING = 0.92
@@ -57,7 +59,7 @@ def detect(window: Window) -> Finding | None:
     device, host = _device(window), _host(window)
     if device is None or host is None:
         return device or host
-    return min(device, host, key=lambda one: ("critical", "warning", "info").index(one.severity))
+    return min(device, host, key=lambda one: gravity(one.severity))
 
 
 def _host(window: Window) -> Finding | None:

@@ -12,6 +12,7 @@ from monitor.diagnosis.signals.scaling import optimizer_rows, settled
 
 CODE = "amp_scale_collapse"
 NEEDS = frozenset({"scaler"})
+CURVE = ("run", "run_loss")
 
 #: Skipped steps and a loss that is not finite are what a collapse looks like.
 EXPLAINS = frozenset({"amp_skipped_steps"})

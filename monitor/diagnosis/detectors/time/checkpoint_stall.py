@@ -14,6 +14,7 @@ from monitor.diagnosis.signals.steady import cut, cycles, phase_ms, span, step_m
 
 CODE = "checkpoint_stall"
 NEEDS = frozenset({"steps"})
+CURVE = ("run", "run_checkpoint_ms")
 
 #: Share of wall time spent saving: a fault from here on (own: TraceML's 20 % for waiting) …
 SHARE = 0.2

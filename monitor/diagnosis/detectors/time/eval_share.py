@@ -15,6 +15,7 @@ from monitor.diagnosis.signals.steady import cut, cycles, phase_ms, span, step_m
 
 CODE = "eval_share"
 NEEDS = frozenset({"steps"})
+CURVE = ("run", "run_eval_ms")
 
 #: Share of wall time spent evaluating (own: a pass over a validation set a fifth as large, forward only,
 #: after every epoch takes some 7 %; ok_eval_every_n takes 7 %, eval_heavy 58 %).

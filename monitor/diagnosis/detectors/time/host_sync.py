@@ -13,6 +13,7 @@ from monitor.diagnosis.signals.steady import span, steady, step_ms
 
 CODE = "host_sync"
 NEEDS = frozenset({"steps", "other_stacks"})
+CURVE = ("run", "run_other_ms")
 
 #: Share of wall time lost to it that counts (own: as for waiting, gpuprof's 15 %; the zoo's healthy
 #: printing of a loss in every step takes 0.6 %).

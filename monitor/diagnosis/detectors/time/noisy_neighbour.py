@@ -12,6 +12,7 @@ from monitor.diagnosis.signals.robust import mean
 
 CODE = "noisy_neighbour"
 NEEDS = frozenset({"steps", "memory", "hosts"})
+CURVE = ("host", "cpu_used")
 
 #: Share of time that the main thread was ready to run without a CPU (zoo README: above 0.15 the machine
 #: was busy; twice that, since few samples swing, and a little of it harms nobody).

@@ -16,6 +16,7 @@ from monitor.diagnosis.signals.work import WORKING, sizes, work_ms
 
 CODE = "step_outliers"
 NEEDS = frozenset({"steps"})
+CURVE = ("run", "step_p99_ms")
 
 #: An outlier takes this many times what its neighbours take (gpuprof: p99 ÷ p50 of 2; SageMaker: 3 standard
 #: deviations; a loaded machine makes 2 common).

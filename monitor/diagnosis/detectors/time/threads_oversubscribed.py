@@ -11,6 +11,7 @@ from monitor.diagnosis.signals.steady import train_loader
 
 CODE = "threads_oversubscribed"
 NEEDS = frozenset({"steps"})
+CURVE = ("host", "cpu_used")
 
 #: Threads that wait for one another look like a busy machine, and they are the run's own.
 EXPLAINS = frozenset({"noisy_neighbour"})

@@ -17,6 +17,7 @@ from monitor.diagnosis.signals.work import slowest_phase, work_ms
 
 CODE = "throughput_regression"
 NEEDS = frozenset({"steps"})
+CURVE = ("run", "steps_per_s")
 
 #: After ÷ before (RULES.md: repeated healthy runs differ by up to 1.5 times from clock and caches alone).
 TIMES = 1.5
