@@ -1,8 +1,8 @@
-"""Language: the report's texts in English or in 简体中文, from the catalogue that the page has.
+"""Language: the report's texts in English or another language, from the catalogues that the page has.
 
-The English text is the key, and a text that nobody translated stays English. The catalogue is in
-`static/locale/zh-*.js`, one entry a line, and nowhere else; `static/locale/i18n.js` does the same in a
-browser.
+The English text is the key, and a text that nobody translated stays English. A catalogue is one file,
+`static/locale/CODE.json`, and another file there is another language; `static/locale/i18n.js` does the same
+in a browser.
 """
 
 from __future__ import annotations
@@ -14,12 +14,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-#: Codes of the languages there are, as the page and HTML name them.
-LANGUAGES = ("en", "zh-CN")
-
 #: `{name}`; the hub's templates may carry Python's format with it.
 _FIELD = re.compile(r"\{(\w+)(?:![rs])?(?::[^{}]*)?\}")
-_ENTRY = re.compile(r'^ {2}("(?:[^"\\]|\\.)*"): ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
+
+
+def _folder() -> Path:
+    """The page's catalogues: inside the package when installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "web" / "static" / "locale"
+    return inside if inside.is_dir() else package.parent / "static" / "locale"
+
+
+#: Codes of the languages there are, as the page and HTML name them.
+LANGUAGES = ("en", *sorted(path.stem for path in _folder().glob("*.json")))
 
 
 class Words:
@@ -30,7 +37,7 @@ class Words:
     """
 
     def __init__(self, code: str = LANGUAGES[0]) -> None:
-        self._messages: Mapping[str, str] = {} if code == LANGUAGES[0] else _chinese()
+        self._messages: Mapping[str, str] = {} if code == LANGUAGES[0] else _messages(code)
         self.code = code if self._messages else LANGUAGES[0]
 
     def t(self, template: str, /, **params: str) -> str:
@@ -67,17 +74,9 @@ def _is_pair(value: Any) -> bool:
 
 
 @cache
-def _chinese() -> dict[str, str]:
-    """English text → Chinese text, of all catalogues; empty where none is installed."""
-    entries: dict[str, str] = {}
-    for path in sorted(_static().glob("locale/zh-*.js")):
-        found = _ENTRY.findall(path.read_text("utf-8"))
-        entries |= {json.loads(english): json.loads(chinese) for english, chinese in found}
-    return entries
-
-
-def _static() -> Path:
-    """The page's files: inside the package when installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "web" / "static"
-    return inside if inside.is_dir() else package.parent / "static"
+def _messages(code: str) -> dict[str, str]:
+    """English text → text in this language; empty where its catalogue is not installed."""
+    try:
+        return dict(json.loads((_folder() / f"{code}.json").read_text("utf-8"))["messages"])
+    except FileNotFoundError:
+        return {}

@@ -1,6 +1,8 @@
-"""Whatever the hub says of a run can be read in Chinese: nothing is said that the page's catalogue lacks.
+"""Whatever the hub says of a run can be read in every language: nothing is said that a catalogue lacks.
 
-A text without parameters is its own template; one with parameters goes through `say`.
+A text without parameters is its own template; one with parameters goes through `message`. What the page says
+is held by tests/js/i18n.test.js, what the report says by tests/exports/test_language.py: here both only count
+as used.
 """
 
 from __future__ import annotations
@@ -10,18 +12,19 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 from sources import ROOT, Module, modules
+from texts import page_texts, report_texts
 
+from monitor.diagnosis.core.quantities import quantity
 from monitor.diagnosis.core.verdict import TEXTS
 from monitor.exports import FORMATS
 from monitor.panels import PANELS, drawn_by
 from monitor.schema import BY_KEY, PHASES
 
-#: What the hub says; what it shares with the page is asked of the page's own.
-CATALOGUES = ("zh-findings.js", "zh-gpu.js")
-ENTRY = re.compile(r'^  ("(?:[^"\\]|\\.)*"): ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
+LOCALES = sorted((ROOT / "static/locale").glob("*.json"))
 
 #: What the page is refused with, besides.
 REFUSING = {"monitor.runs.trash", "monitor.runs.marks", "monitor.web.actions", "monitor.web.compare"}
@@ -30,15 +33,11 @@ REFUSING = {"monitor.runs.trash", "monitor.runs.marks", "monitor.web.actions", "
 CODE = re.compile(r"\n|^#|^[\w.]+\(.*\)|^with torch|^DataLoader|^group |^rank \d|^reduce $|^data dependent$")
 #: Calls that hold no sentences.
 SILENT = {"re.compile", "frozenset", "loader_call"}
-#: As in static/findings/evidence.js.
-WITH_UNIT = re.compile(r"^(.+?)_(per_s|ms|mb|pct|percent|mhz|cores|us|s|w|c)(_p\d+|_min|_max|_mean)?$")
 
 
 @cache
-def catalogue(names: tuple[str, ...] = ("zh-*.js",)) -> dict[str, str]:
-    paths = sorted(path for name in names for path in (ROOT / "static/locale").glob(name))
-    text = "".join(path.read_text() for path in paths)
-    return {json.loads(english): json.loads(chinese) for english, chinese in ENTRY.findall(text)}
+def catalogue(path: Path) -> dict[str, str]:
+    return dict(json.loads(path.read_text())["messages"])
 
 
 @cache
@@ -79,7 +78,7 @@ def is_sentence(text: str) -> bool:
 
 
 def said_templates() -> Iterator[tuple[str, ast.expr]]:
-    """What is handed to `say`: (place, first argument)."""
+    """What is handed to `message`: (place, first argument)."""
     for module in speaking():
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "message":
@@ -102,8 +101,7 @@ def labels() -> Iterator[str]:
     for module in speaking():
         for node in evidence_of(module.tree):
             for key in keys_of(node):
-                match = None if re.search(r"(^|_)share(_|$)", key) else WITH_UNIT.match(key)
-                yield (match[1] if match else key).replace("_", " ")
+                yield quantity(key, 0.0).name.replace("_", " ")
 
 
 def evidence_of(tree: ast.Module) -> Iterator[ast.AST]:
@@ -146,25 +144,46 @@ def wanted() -> frozenset[str]:
     return frozenset(texts)
 
 
-def test_everything_said_is_translated():
+@pytest.mark.parametrize("path", LOCALES, ids=lambda path: path.stem)
+def test_everything_said_is_translated(path: Path):
     """Verdicts, titles, causes, advice, reasons, names of evidence, phases and metrics."""
-    assert sorted(wanted() - set(catalogue())) == []
+    assert sorted(wanted() - set(catalogue(path))) == []
 
 
-def test_nothing_is_translated_in_vain():
-    """What is no longer said leaves the catalogue."""
+@pytest.mark.parametrize("path", LOCALES, ids=lambda path: path.stem)
+def test_nothing_is_translated_in_vain(path: Path):
+    """What is no longer said, by the hub, the page or the report, leaves the catalogue."""
     constants = {t for module in speaking() for _, t in sentences(module)}
-    assert sorted(set(catalogue(CATALOGUES)) - wanted() - constants) == []
+    assert sorted(set(catalogue(path)) - wanted() - constants - page_texts() - report_texts()) == []
+
+
+def test_there_is_a_catalogue():
+    """And the page and the report are seen: the rules above hold something."""
+    assert ROOT / "static/locale/zh-CN.json" in LOCALES
+    assert {"Runs", "Configuration and facts"} <= page_texts() | report_texts()
+
+
+@pytest.mark.parametrize("path", LOCALES, ids=lambda path: path.stem)
+def test_no_text_stands_in_a_catalogue_twice(path: Path):
+    """JSON would keep the last one in silence. Entries are sorted, so that two branches seldom meet."""
+
+    def checked(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        names = [name for name, _ in pairs]
+        assert sorted(set(names)) == sorted(names)
+        return dict(pairs)
+
+    told = json.loads(path.read_text(), object_pairs_hook=checked)
+    assert list(told["messages"]) == sorted(told["messages"])
 
 
 def test_templates_are_literals():
-    """`say` takes one literal: what is put together cannot be looked up."""
+    """`message` takes one literal: what is put together cannot be looked up."""
     wrong = [place for place, first in said_templates() if not isinstance(first, ast.Constant)]
     assert wrong == []
 
 
 def test_no_sentence_is_put_together_by_hand():
-    """A sentence with parameters goes through `say`; an f-string would reach the page in English only."""
+    """A sentence with parameters goes through `message`; an f-string would reach the page in English only."""
     wrong = [
         f"{module.path.name}:{node.lineno} {text!r}"
         for module in speaking()
@@ -182,8 +201,9 @@ def test_sentences_are_told_from_code(text: str):
         assert not is_sentence(code)
 
 
-def test_a_translation_keeps_the_parameters():
+@pytest.mark.parametrize("path", LOCALES, ids=lambda path: path.stem)
+def test_a_translation_keeps_the_parameters(path: Path):
     """Each has exactly the fields of its template; which format they have is the template's business."""
-    for english, chinese in catalogue(CATALOGUES).items():
+    for english, translated in catalogue(path).items():
         fields = set(re.findall(r"\{(\w+)", english))
-        assert set(re.findall(r"\{(\w+)\}", chinese)) == fields, english
+        assert set(re.findall(r"\{(\w+)\}", translated)) == fields, english

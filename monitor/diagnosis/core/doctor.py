@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from monitor.diagnosis import detectors
@@ -16,12 +17,6 @@ from monitor.diagnosis.core.messages import message, pair_of
 from monitor.diagnosis.core.window import Window
 
 Detect = Callable[[Window], Finding | None]
-
-
-#: Codes of the contract that nothing here can tell, and why.
-UNCHECKED: Mapping[str, str] = {
-    "fusion_opportunity": "which kernels could be joined only a profile tells, and none is taken",
-}
 
 
 @dataclass(frozen=True)
@@ -59,11 +54,22 @@ class Examination:
 
 
 @cache
-def discover() -> tuple[Detector, ...]:
+def modules() -> tuple[ModuleType, ...]:
     """Every module below `detectors/`, in order of code."""
     found = pkgutil.walk_packages(detectors.__path__, f"{detectors.__name__}.")
-    modules = [importlib.import_module(entry.name) for entry in found if not entry.ispkg]
-    modules.sort(key=lambda module: str(module.CODE))
+    imported = [importlib.import_module(entry.name) for entry in found if not entry.ispkg]
+    return tuple(sorted(imported, key=lambda module: str(module.CODE)))
+
+
+@cache
+def unchecked() -> dict[str, str]:
+    """Code -> why nothing here can tell it: of modules with UNCHECKED in place of a detector."""
+    return {module.CODE: module.UNCHECKED for module in modules() if hasattr(module, "UNCHECKED")}
+
+
+@cache
+def discover() -> tuple[Detector, ...]:
+    """Every detector, in order of code."""
     return tuple(
         Detector(
             module.CODE,
@@ -72,7 +78,8 @@ def discover() -> tuple[Detector, ...]:
             getattr(module, "EXPLAINS", frozenset()),
             getattr(module, "CURVE", None),
         )
-        for module in modules
+        for module in modules()
+        if module.CODE not in unchecked()
     )
 
 
@@ -85,7 +92,7 @@ def curves() -> dict[str, tuple[str, str]]:
 def examine(window: Window, using: tuple[Detector, ...] | None = None) -> Examination:
     """Ask every detector. One that cannot run, or breaks, is named under `not_checked`, never as fine."""
     found: dict[str, Finding] = {}
-    unchecked: dict[str, str] = dict(UNCHECKED) if using is None else {}
+    absent: dict[str, str] = dict(unchecked()) if using is None else {}
     asked = discover() if using is None else using
     for detector in asked:
         try:
@@ -97,12 +104,12 @@ def examine(window: Window, using: tuple[Detector, ...] | None = None) -> Examin
                 None,
             )
         if why:
-            unchecked[detector.code] = why
+            absent[detector.code] = why
         elif finding is not None:
             found[detector.code] = finding
     return Examination(
         list(_without_consequences(found, asked).values()),
-        [_reason(code, why) for code, why in sorted(unchecked.items())],
+        [_reason(code, why) for code, why in sorted(absent.items())],
     )
 
 

@@ -51,7 +51,7 @@ def ranked_forms(forms: Iterable[Form]) -> list[Form]:
 
 
 def _weight(finding: Finding) -> Weight:
-    return gravity(finding.severity), -_saved(finding.gain and finding.gain.share_of_step)
+    return gravity(finding.severity), -_saved(finding.gain.share_of_step if finding.gain else None)
 
 
 def _saved(share: float | None) -> float:

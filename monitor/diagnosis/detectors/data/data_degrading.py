@@ -1,4 +1,18 @@
-"""Waiting for data grows: over the run, or anew within each epoch."""
+"""Waiting for data grows: over the run, or anew within each epoch.
+
+What: the wait grows from each quarter of the run to the next, or of each epoch, to twice its size and by 5
+    ms at least, and costs 15 % of the last quarter.
+Why it costs: it gets worse the longer the run lasts.
+How to see it: `wait_ms_first_quarter` against `wait_ms_last_quarter`; a `data` band that widens.
+How to fix it: look in the dataset for lists that are searched, files read from their beginning, caches that
+    grow. Use a set, an index, an offset.
+How sure we are: growth is measured, and batches that grow themselves are left out where their size is
+    known.
+
+Columns: `data_ms`, `epoch`, `batch_elements`, `tokens`, `samples`; on a GPU `gpu_idle_ms`, `gpu_timed`
+Facts: loader
+Events: `epoch`, `stall`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""Single batches far slower than the rest: the median wait is fine, the tail is not."""
+"""Single batches far slower than the rest: the median wait is fine, the tail is not.
+
+What: at most a fifth of the batches come at least 30 ms and five times the usual wait late, three or more
+    of them, and that costs 15 % of the time.
+Why it costs: the median wait looks fine, the sum of the rare ones does not.
+How to see it: `wait_ms_p50` against `spike_ms_p50`; `period_batches` when they come at equal distance; the
+    peaks in the `data` band.
+How to fix it: find the slow samples (huge files, retries, archives that are opened again) and fix or skip
+    them. A larger `prefetch_factor` helps when the queue then lasts longer than a spike.
+How sure we are: the waits are measured. Which sample it was is not.
+
+Columns: `data_ms`, `epoch`; `runq_share`; on a GPU `gpu_idle_ms`, `gpu_timed`
+Facts: as `data_starvation`, and loader: `prefetch_factor`
+Events: `epoch`, `stall`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""A DataLoader worker was killed or crashed."""
+"""A DataLoader worker was killed or crashed.
+
+What: a loader worker was killed or crashed. Critical.
+Why it costs: the run ends with it, or waits for a batch that never comes.
+How to see it: how it died (`Killed`, `Bus error`, `Segmentation fault`) and its process ids.
+How to fix it: killed: less memory per worker. Bus error: a larger /dev/shm. Segmentation fault, or unknown:
+    run once with `num_workers=0`, so that the sample fails in the main process.
+How sure we are: certain, from the agent that watches the processes or from torch's own error.
+
+Facts: loader: `location`
+Events: `worker_died`, `exception`, `rank_end`: `reason`, `message`, `pid`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Workers are started anew for every epoch, and each epoch begins with waiting for them."""
+"""Workers are started anew for every epoch, and each epoch begins with waiting for them.
+
+What: `persistent_workers=False`, and starting the workers anew takes 20 % of whole epochs or more (from 10
+    % on it is information).
+Why it costs: each epoch waits for processes to start (0.05 to 2 s) and for what they open.
+How to see it: `first_wait_ms_p50` against `wait_ms_p50`; peaks at the start of every epoch.
+How to fix it: `persistent_workers=True`.
+How sure we are: measured, less the time that living workers would need for a first batch too.
+
+Columns: `data_ms`, `epoch`
+Facts: loader: `persistent_workers`, `num_workers`, `call`
+Events: `epoch`: `workers_started_ms`
+"""
 
 from __future__ import annotations
 

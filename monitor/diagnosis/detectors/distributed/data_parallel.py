@@ -1,4 +1,13 @@
-"""nn.DataParallel where DistributedDataParallel belongs."""
+"""nn.DataParallel where DistributedDataParallel belongs.
+
+What: `nn.DataParallel` wraps the model. A warning with two GPUs or more, else information.
+Why it costs: it copies the model to every GPU in each step and drives them all from one interpreter.
+How to see it: the model's class.
+How to fix it: `DistributedDataParallel`, one process per GPU; with one device no wrapper.
+How sure we are: certain.
+
+Facts: model: `data_parallel`, `location`; env: `gpus`
+"""
 
 from __future__ import annotations
 

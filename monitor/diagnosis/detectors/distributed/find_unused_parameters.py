@@ -1,4 +1,13 @@
-"""DDP searches every step for unused parameters, and there are none."""
+"""DDP searches every step for unused parameters, and there are none.
+
+What: DDP was told to look for unused parameters, and no rank has had any for 20 steps. Information.
+Why it costs: the graph is walked after every forward pass.
+How to see it: `unused_parameters` is 0.
+How to fix it: drop the flag.
+How sure we are: certain for the steps that were seen; a branch taken later would need the flag.
+
+Facts: ddp: `find_unused_parameters`, `unused_parameter_size`, `iterations`, `location`
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The devices themselves."""
+"""Devices."""

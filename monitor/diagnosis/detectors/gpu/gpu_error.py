@@ -1,4 +1,19 @@
-"""The driver reported an error of a GPU, lost it, or its memory lost data."""
+"""The driver reported an error of a GPU, lost it, or its memory lost data.
+
+What: the driver reported a critical error (Xid), the device was lost, or memory errors that could not be
+    corrected came during the run. A warning where a program did something illegal (Xid 13, 31) or the
+    number is not known to us; what is left by a killed program (43, 45) is nothing.
+Why it costs: results may be wrong, or the run ends.
+How to see it: `xids`, `uncorrected_errors`, the driver's own words; the kernel's log.
+How to fix it: take the machine out of service. A program's own error: `CUDA_LAUNCH_BLOCKING=1`,
+    compute-sanitizer.
+How sure we are: the driver's word, by NVIDIA's list of Xid errors. Every path was run against a library in
+    the driver's place, none on a failing device.
+
+Columns: `gpu_ecc_uncorrected`
+Facts: cuda: `uuid`; of the host: `gpus`
+Events: `gpu_error`: `xid`, `lost`, `error`, `gpu`
+"""
 
 from __future__ import annotations
 

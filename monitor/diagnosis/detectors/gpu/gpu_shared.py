@@ -1,4 +1,16 @@
-"""Another process is on the same GPU."""
+"""Another process is on the same GPU.
+
+What: another process uses 5 % of the GPU or more, in half of the samples; information where it only holds
+    memory, a twentieth of the device or more. Not checked where none of the run's own processes is among
+    those the driver shows, as in many containers.
+Why it costs: the two take turns.
+How to see it: `others_percent`, `others_mb`, and which `processes`.
+How to fix it: another device, or wait. End what is left over from earlier runs.
+How sure we are: by process id, as the driver shows them. Not run on a real GPU yet.
+
+Columns: `gpu_others_util`, `gpu_others_memory_mb`, `gpu_own_memory_mb`, `gpu_memory_total_mb`
+Facts: cuda: `uuid`; of the host: `gpus` with `others`
+"""
 
 from __future__ import annotations
 

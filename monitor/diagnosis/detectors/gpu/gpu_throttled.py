@@ -1,4 +1,16 @@
-"""The GPU lowers its clock for heat or for want of power. A power cap at full load is no fault."""
+"""The GPU lowers its clock for heat or for want of power. A power cap at full load is no fault.
+
+What: in half of the samples the GPU lowers its clock for heat, for its power supply, or by a hardware
+    slowdown. Mild heat that costs less than 15 % of the clock is information. The power cap alone is no
+    fault: it is set in 90 % of the samples of a healthy, fully loaded H100.
+Why it costs: everything on it slows down.
+How to see it: `throttled_share`, `temperature_c`, `clock_lost_share`.
+How to fix it: cooling, fans, cables, a lower power limit.
+How sure we are: the driver says so. What it costs is not promised. Not run on a real GPU yet.
+
+Columns: `gpu_throttle_bits`, `gpu_sm_clock_mhz`, `gpu_sm_clock_max_mhz`, `gpu_temperature_c`
+Facts: cuda: `uuid`; of the host: `gpus`
+"""
 
 from __future__ import annotations
 

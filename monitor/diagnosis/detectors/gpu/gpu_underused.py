@@ -1,4 +1,17 @@
-"""The GPU does little, and none of the other checks says why."""
+"""The GPU does little, and none of the other checks says why.
+
+What: utilisation is below 50 % (95th percentile below 70 %), and 30 % of the time is idle beyond what
+    waiting for data, communication, saving and evaluating explain. A GPU that waits for launches has its
+    own finding.
+Why it costs: the device idles.
+How to see it: `utilisation_percent`, `unexplained_share`; the GPU chart beside the step-time chart.
+How to fix it: see what the host does meanwhile; larger batches for small models.
+How sure we are: utilisation is the driver's: that some kernel ran, not that the device was full. The reason
+    is unknown, which is why it is told. Not run on a real GPU yet.
+
+Columns: `gpu_util`, `gpu_tensor_activity`; all phases, `gpu_caught_up`, `gpu_starved_ms`
+Facts: cuda: `uuid`; of the host: `gpus`
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Compiled graphs and kernels."""
+"""Graphs and kernels."""

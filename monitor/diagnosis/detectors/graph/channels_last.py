@@ -1,4 +1,16 @@
-"""Convolutions that would run faster with channels last in memory. Advice, to be tried."""
+"""Convolutions that would run faster with channels last in memory. Advice, to be tried.
+
+What: a convolutional model in contiguous format whose forward and backward take half of the step.
+    Information.
+Why it costs: convolution and pooling kernels reorder their inputs; how much that is depends on the layers.
+How to see it: `conv_layers`.
+How to fix it: model and inputs `.to(memory_format=torch.channels_last)`.
+How sure we are: advice to be tried: 1.3 times on one of our scripts, nothing on plain stacks of 3×3
+    convolutions.
+
+Columns: `forward_ms`, `backward_ms`
+Facts: model: `conv_layers`, `conv_channels_last`, `device`; precision
+"""
 
 from __future__ import annotations
 

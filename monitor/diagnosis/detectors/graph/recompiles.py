@@ -1,4 +1,14 @@
-"""torch.compile compiles the same code again and again."""
+"""torch.compile compiles the same code again and again.
+
+What: one function was recompiled four times or more (three are information).
+Why it costs: each takes tenths of a second to minutes; after eight torch gives up and runs it uncompiled.
+How to see it: the reason and the function.
+How to fix it: changing shapes: `dynamic=True`, `mark_dynamic`, or pad to a few lengths. Otherwise keep what
+    changes out of the compiled code.
+How sure we are: counted by the compiler itself.
+
+Facts: compile: `recompiles` [{function, reason, location, count, last_step}], `limit_hit`
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Runs that went wrong."""
+"""Going wrong."""

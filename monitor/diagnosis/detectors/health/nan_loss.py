@@ -1,4 +1,17 @@
-"""The loss is not finite: everything after that step is wasted."""
+"""The loss is not finite: everything after that step is wasted.
+
+What: the loss is not finite. Critical; a warning when 20 finite losses in a row have followed. Up to three
+    under a gradient scaler that recovers are its business.
+Why it costs: nothing is learned any more.
+How to see it: the first bad step and the last finite loss.
+How to fix it: a lower or warmed-up learning rate, clipped gradients, the samples of that step; under
+    float16 a scaler and float32 parameters, or bfloat16.
+How sure we are: certain, where the loss can be read without waiting for a device.
+
+Columns: `loss` (infinite values)
+Facts: precision: `scaler`, `autocast_dtype`
+Events: `nan_loss`: `step`, `location`, `module`, `value`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""A rank came to no clean end: killed, crashed, or left with an exit status of its own."""
+"""A rank came to no clean end: killed, crashed, or left with an exit status of its own.
+
+What: no clean end: a signal, an exception, an exit status, an out-of-memory kill. Critical; information
+    when it was stopped by hand.
+Why it costs: what was not saved is lost.
+How to see it: last step, last phase, last memory, and workers that were left behind.
+How to fix it: by cause; the advice stands with the finding.
+How sure we are: certain that it died. Who sent a signal is not known.
+
+Columns: `rss_mb`
+Events: the rank's end: `code`, `signal`, `reason`, `clean`, `oom_kill`, `last_step`, `last_phase`,
+    `orphans`; `exception`: `location`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""The run makes no progress. The agent sees it from outside; here it becomes a finding."""
+"""The run makes no progress. The agent sees it from outside; here it becomes a finding.
+
+What: no step for far longer than usual. Critical while it lasts; afterwards a warning, with when it ended.
+Why it costs: the run stands still.
+How to see it: rank, phase, and the innermost line of your own code.
+How to fix it: what that line waits for: a dead mount, a lock, a socket without timeout, a rank that has
+    left.
+How sure we are: seen from outside the process. The rank that merely waits for another one is not named as
+    the cause.
+
+Events: `stall`: `step`, `phase`, `since_s`, `cause`, `cause_code` (`collective` waits for another rank),
+    `waits_for`, `location`, `function`; `stall_over`; `exhausted`, `epoch`, `rank_end`, `flight`: `dump`
+"""
 
 from __future__ import annotations
 

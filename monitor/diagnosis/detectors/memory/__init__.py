@@ -1,1 +1,1 @@
-"""Memory of host and device."""
+"""Memory."""

@@ -1,4 +1,19 @@
-"""The GPU allocator holds far more than was ever needed at one time, in pieces that fit nothing."""
+"""The GPU allocator holds far more than was ever needed at one time, in pieces that fit nothing.
+
+What: a fifth or more of what torch has reserved lies free in pieces of segments that are in use, 1.25 times
+    as much is reserved as was ever allocated at one time, and that is 30 % of the device or more. A warning
+    where 80 % of the device is reserved or allocations are retried, else information.
+Why it costs: out of memory with memory left.
+How to see it: `reserved_mb` against `peak_mb` and `allocated_mb`; `split_share`; `would_free_mb` is what
+    was reserved and never needed.
+How to fix it: set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` before the program starts. Where it is
+    on: the largest tensors first, batches padded to few sizes.
+How sure we are: the numbers are torch's own, and agree with two recorded trainings (27 % in pieces: told; 1
+    %: not). `would_free_mb` is the most that segments that grow can give back. Not run on a real GPU yet.
+
+Columns: `cuda_reserved_mb`, `cuda_allocated_mb`, `cuda_split_mb`, `cuda_peak_mb`, `cuda_retries`
+Facts: cuda: `total_mb`, `expandable_segments`
+"""
 
 from __future__ import annotations
 

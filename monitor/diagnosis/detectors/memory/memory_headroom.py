@@ -1,4 +1,19 @@
-"""GPU memory and utilisation leave room for a larger batch."""
+"""GPU memory and utilisation leave room for a larger batch.
+
+What: peak memory, the 95th percentile of GPU utilisation (or a GPU that waits for launches) and of the CPUs
+    are all below 70 %, and by this run's own memory a batch half as large again or more would fit.
+    Information.
+Why it costs: larger batches use the device better.
+How to see it: `batch_size`, `batch_size_that_fits`, `peak_mb` against `gpu_memory_mb`.
+How to fix it: a larger batch, with the learning rate adapted.
+How sure we are: the batch size is extrapolated, and said to be: what a batch takes beyond what stays
+    between steps is taken to grow with it, nine tenths of the device may be filled, and nothing beyond four
+    times is guessed. Not run on a real GPU yet.
+
+Columns: `cuda_allocated_mb`, `cuda_reserved_mb`, `cuda_peak_mb`, `samples`, `backward_calls`; `gpu_util`,
+    `gpu_memory_used_mb`, `cpu_used`, `cpu_usable`
+Facts: cuda: `total_mb`, `uuid`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,21 @@
-"""Little is left below the memory limit, in /dev/shm, or on the GPU: next comes an end for lack of memory."""
+"""Little is left below the memory limit, in /dev/shm, or on the GPU: next comes an end for lack of memory.
+
+What: 92 % of the memory limit, the host's memory or /dev/shm is in use in three samples in a row; critical
+    from 97 %. On a GPU: it ran out of memory (critical where the program ended on it), two allocations had
+    to be retried, or the most that was ever allocated is 97 % of the device (information from 92 % on).
+Why it costs: next the kernel kills the process, or a worker dies of a bus error. A retried allocation
+    empties the GPU's cache and waits for the device.
+How to see it: `used_mb` against `limit_mb`; on a GPU `requested_mb`, `allocated_mb`, `split_mb` and the
+    largest holder at the moment it ran out.
+How to fix it: smaller batches, fewer workers, a shorter queue, a higher limit. On a GPU: gradient
+    accumulation, 16 bits, recomputed activations, sharding.
+How sure we are: measured.
+
+Columns: `cgroup_memory_mb` (without file cache), `memory_limit_mb`, `host_memory_used_mb`,
+    `host_memory_total_mb`, `shm_used_mb`, `shm_total_mb`; `cuda_retries`, `cuda_ooms`, `cuda_peak_mb`
+Facts: loader: `num_workers`; cuda: `total_mb`
+Events: `oom`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Parameters were cast to 16 bits by hand: no float32 copy takes up the small updates."""
+"""Parameters were cast to 16 bits by hand: no float32 copy takes up the small updates.
+
+What: half of the trained parameters or more are float16 (a warning) or bfloat16 (information), with no
+    float32 copy in an optimizer.
+Why it costs: updates smaller than a weight's last bit are lost; in float16 Adam's eps is zero and weights
+    soon are not finite.
+How to see it: `parameter_dtype`.
+How to fix it: keep parameters in float32 and let autocast choose.
+How sure we are: certain about the types. Optimizers with hidden float32 copies may be missed.
+
+Facts: model: `trainable_dtypes`, or `dtypes` with `trainable` and `parameters`; optimizer: `param_dtypes`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""float16 autocast without gradient scaling: small gradients become zero."""
+"""float16 autocast without gradient scaling: small gradients become zero.
+
+What: float16 autocast, and the optimizer has stepped five times without a gradient scaler.
+Why it costs: gradients below 6e-8 become zero: parts of the model stop learning.
+How to see it: `autocast_dtype` and the line of the autocast block.
+How to fix it: `torch.amp.GradScaler`, or bfloat16, which needs none.
+How sure we are: certain, unless the loss is scaled by hand, which we cannot see.
+
+Columns: `optimizer_steps`
+Facts: precision: `autocast`, `autocast_dtype`, `autocast_location`, `scaler`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,19 @@
-"""Hardware with fast low precision, and float32 arithmetic takes most of the step."""
+"""Hardware with fast low precision, and float32 arithmetic takes most of the step.
+
+What: the hardware has fast 16-bit units (Tensor Cores; AMX or AVX-512 bfloat16 on CPUs), autocast is off,
+    and float32 forward and backward take half of a step, 10 ms at least. On a GPU its own time counts, and
+    one that waits for launches is left alone. Information.
+Why it costs: the fast units do nothing. Small models and, on CPUs, linear layers used for few rows are left
+    alone: casting costs them more than it saves.
+How to see it: `compute_share` and `hardware`; `tensor_activity_percent` where the GPU tells it.
+How to fix it: autocast with bfloat16 around the forward pass and the loss.
+How sure we are: that it is off is certain; what it brings shows when it is tried, so nothing is promised.
+
+Columns: `forward_ms`, `backward_ms`; on a GPU `gpu_forward_ms`, `gpu_backward_ms`, `gpu_step_ms`,
+    `gpu_tensor_activity`
+Facts: precision: `autocast`; model: `dtypes`, `conv_layers`, `linear_rows`, `device`; env:
+    `cpu_capabilities`; cuda: `capability`
+"""
 
 from __future__ import annotations
 

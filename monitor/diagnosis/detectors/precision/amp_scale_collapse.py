@@ -1,4 +1,15 @@
-"""The loss scale keeps falling, or has fallen below 1: overflow that scaling cannot cure."""
+"""The loss scale keeps falling, or has fallen below 1: overflow that scaling cannot cure.
+
+What: the loss scale is below 1, or has halved eight times since it had settled and is at its lowest.
+Why it costs: every halving is a step that was thrown away, and below 1 scaling does harm.
+How to see it: `loss_scale_first` and `loss_scale_last`; `skipped_steps`.
+How to fix it: overflow that no scale cures: normalise the inputs, look for a layer that grows without
+    bound, or use bfloat16.
+How sure we are: certain. A scale that starts too high and settles raises nothing.
+
+Columns: `loss_scale`, `amp_skipped`, `optimizer_steps`
+Facts: precision: `scaler`, `scaler_location`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""The scaler skips too many optimizer steps, long after its scale should have settled."""
+"""The scaler skips too many optimizer steps, long after its scale should have settled.
+
+What: more than one optimizer step in 20 is skipped by the scaler after it had settled (40 further steps at
+    least).
+Why it costs: the forward and backward pass of a skipped step are thrown away.
+How to see it: `skipped_share`.
+How to fix it: clip gradients after `unscale_`, lower the learning rate, raise `growth_interval`, or use
+    bfloat16.
+How sure we are: certain: skips are counted, not guessed.
+
+Columns: `amp_skipped`, `optimizer_steps`, `loss_scale`
+Facts: precision: `scaler`, `scaler_location`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Half-precision matrix products with dimensions that are no multiples of 8."""
+"""Half-precision matrix products with dimensions that are no multiples of 8.
+
+What: linear layers whose sizes are no multiples of 8 hold a quarter of the weights or more, under 16-bit
+    autocast. A warning on GPUs with Tensor Cores, information elsewhere.
+Why it costs: matrix units work in tiles; what does not fill one is computed by slower kernels or padded.
+How to see it: `largest` names the layer.
+How to fix it: round sizes up; pad a vocabulary or class count.
+How sure we are: the sizes are certain, the cost depends on the library.
+
+Facts: model: `unaligned` [[name, in, out]], `parameters`, `linear_weights`, `device`; cuda: `capability`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""An Ampere GPU or newer multiplies float32 matrices in full precision."""
+"""An Ampere GPU or newer multiplies float32 matrices in full precision.
+
+What: a GPU with compute capability 8 or more, float32 matrix products at "highest" precision, no autocast,
+    and a model most of whose weights lie in linear layers, computing for half of the step and 10 ms or
+    more. Information.
+Why it costs: TensorFloat-32 runs on the Tensor Cores, several times faster.
+How to see it: `compute_share`, `compute_capability`; `torch.get_float32_matmul_precision()` says `highest`.
+How to fix it: `torch.set_float32_matmul_precision("high")`. It keeps 10 bits of mantissa in the factors:
+    fine for most training, not for everything.
+How sure we are: the setting is certain; what it brings shows when it is tried. Convolutions use
+    TensorFloat-32 anyway and are not counted. Not run on a real GPU yet.
+
+Columns: as `amp_off`
+Facts: cuda: `capability`, `matmul_precision`; model: `matmuls`, `dtypes`, `device`; precision: `autocast`
+"""
 
 from __future__ import annotations
 

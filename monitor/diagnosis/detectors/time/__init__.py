@@ -1,1 +1,1 @@
-"""Time lost outside the model."""
+"""Time lost elsewhere."""

@@ -1,4 +1,22 @@
-"""The loop waits for the device, or turns tensors into Python numbers one by one, in every step."""
+"""The loop waits for the device, or turns tensors into Python numbers one by one, in every step.
+
+What: values are read out of tensors (`.item()`, `.cpu()`, `float(...)`) for 15 % of the time or more; or
+    explicit synchronisations, one a step or more, wait that long. On a GPU a warning only where it stood
+    idle for 15 % of the step between its last kernel and the next forward, waiting for data aside; else
+    information, for such a line also waits for the step's own arithmetic.
+Why it costs: on a GPU each one empties the queue; on a CPU hundreds of small calls add up.
+How to see it: the line, from stacks taken from outside while the loop was in no known phase, or from
+    counted calls of `torch.cuda.synchronize`; `gpu_idle_share_at_most`.
+How to fix it: read every so many steps, stacked into one tensor. Time with CUDA events instead of
+    synchronising.
+How sure we are: the share is sampled, from two stacks on; the more `stacks`, the surer. Explicit
+    synchronisations are counted. On a GPU nothing is promised.
+
+Columns: `other_ms`, `gc_ms`; on a GPU `gpu_gap_ms`, `gpu_data_ms`, `gpu_step_ms`, `cuda_syncs`,
+    `cuda_sync_ms`
+Facts: model: `device`; syncs: `locations`
+Events: `other_stack`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""The loop waits for its own logging: a slow sink, files flushed, plots drawn, in every step."""
+"""The loop waits for its own logging: a slow sink, files flushed, plots drawn, in every step.
+
+What: logging takes 15 % of the time or more: a slow sink, files flushed, plots drawn, in the training loop.
+    On a GPU only as far as the device stood idle meanwhile.
+Why it costs: the loop waits for every call.
+How to see it: the line and the function, from stacks taken from outside while the loop was in no known
+    phase.
+How to fix it: log every so many steps, or hand the values to a thread.
+How sure we are: the share is sampled, from two stacks on; few of them count for less. That a call is
+    logging is told by its name and library; other work in the loop is left alone.
+
+Columns: `other_ms`, `gc_ms`; on a GPU `gpu_gap_ms`, `gpu_data_ms`, `gpu_timed`
+Events: `other_stack`
+"""
 
 from __future__ import annotations
 

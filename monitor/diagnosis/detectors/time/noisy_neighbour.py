@@ -1,4 +1,14 @@
-"""Other processes take the CPUs from this run."""
+"""Other processes take the CPUs from this run.
+
+What: the main thread waited for a CPU 30 % of the time, and other processes were using them.
+Why it costs: the run's own times are not its own any more.
+How to see it: `runq_share` and `others_cores`.
+How to fix it: CPUs of its own (taskset, a cgroup), or another machine.
+How sure we are: both are measured.
+
+Columns: `runq_share`, `main_cpu`, `workers_cpu` (loader workers only), `cpu_used`
+Facts: env: `usable_cpus`; loader: `num_workers`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""Single steps far slower than the rest, for a reason that is not data, saving or evaluation."""
+"""Single steps far slower than the rest, for a reason that is not data, saving or evaluation.
+
+What: at least three steps, at most a fifth, that take three times what their neighbours take and cost 20 %
+    of the time; or garbage collection that takes 15 %.
+Why it costs: their time.
+How to see it: `usual_ms` against `slow_ms_p50`; the phase in the cause.
+How to fix it: garbage collection: `gc.freeze()` before the loop, collect at a time of your choosing.
+    Otherwise look at what only those steps do.
+How sure we are: measured. Larger batches and steps in which the optimizer runs are compared with their
+    like.
+
+Columns: all phases, `gc_ms`, `optimizer_steps`, `batch_elements`, `tokens`, `samples`; `runq_share`,
+    `cpu_used`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""More compute threads than CPUs: they take turns instead of working side by side."""
+"""More compute threads than CPUs: they take turns instead of working side by side.
+
+What: more than 1.5 compute threads per usable CPU over all ranks of the host, and it shows as time waiting
+    for a CPU; from four per CPU on it need not show.
+Why it costs: every parallel region waits for the thread that has no CPU.
+How to see it: `threads`, `usable_cpus`, `runq_share`.
+How to fix it: `torch.set_num_threads`, or `OMP_NUM_THREADS`.
+How sure we are: the count is certain; what it costs is not promised.
+
+Columns: `runq_share`
+Facts: threads (or env): `threads`; env: `usable_cpus`, `local_world_size`; loader
+"""
 
 from __future__ import annotations
 

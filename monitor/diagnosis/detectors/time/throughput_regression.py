@@ -1,4 +1,16 @@
-"""From some step on every step takes lastingly longer."""
+"""From some step on every step takes lastingly longer.
+
+What: from some step on, steps take 1.5 times as long or more, and still do.
+Why it costs: every later step.
+How to see it: `began_at_step`, `before_ms`, `after_ms`, the phase in the cause.
+How to fix it: by cause: anomaly detection left on; a phase that became slower (a structure that grows, a
+    clock that was lowered). Larger batches, more passes and neighbours are information.
+How sure we are: the change is measured and dated; the cause is the phase that grew.
+
+Columns: all phases, `batch_elements`, `tokens`, `samples`, `backward_calls`, `optimizer_steps`;
+    `runq_share`
+Facts: anomaly_mode: `on`
+"""
 
 from __future__ import annotations
 
