@@ -12,9 +12,10 @@ from monitor.compare.statistics import Ratio, mean_of, ratio_of
 #: lies elsewhere, threads meet other CPUs (Mytkowicz, Diwan, Hauswirth and Sweeney, Producing Wrong Data
 #: Without Doing Anything Obviously Wrong!, ASPLOS 2009; theirs and ours: 0.01 and more).
 REPEAT = 0.01
-#: The same of a run that lasts one second, from what a machine does at the scale of seconds: clocks, caches,
-#: neighbours. It falls with the root of the time (own: runs of the zoo repeated on two shared cores differed
-#: by up to 1.5 times at one to ten seconds, and by 3.7 at an eighth of a second; see docs/compare.md).
+#: The same of a run that lasts one second, from what a machine does at the scale of seconds: clocks,
+#: caches, neighbours. It falls with the root of the time (own: the same scripts repeated on two shared
+#: cores differed by up to 1.5 times at one to ten seconds, and by 3.7 at an eighth of a second; see
+#: docs/compare.md).
 REPEAT_OF_A_SECOND = 0.2
 #: Work of a step counts as changed when samples a step differ by more than this.
 SAME_WORK = 0.01

@@ -10,7 +10,7 @@ from typing import Any
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.quantities import number, quantity
 
-#: Characters of one value.
+#: Characters of one value (own).
 MAX_TEXT = 160
 
 

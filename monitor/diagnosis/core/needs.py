@@ -14,7 +14,8 @@ from monitor.diagnosis.signals.machine import values
 from monitor.diagnosis.signals.stack_attribution import unclaimed_ms
 from monitor.diagnosis.signals.steady import MIN_STEPS, share, steady, train_loader
 
-#: Share of wall time outside the known phases that calls for stacks (what its detectors speak from on).
+#: Share of wall time outside the known phases that calls for stacks (own: from there on its detectors
+#: speak).
 OTHER_SHARE = 0.15
 
 Need = Callable[[Window], str | None]

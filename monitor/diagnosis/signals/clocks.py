@@ -1,8 +1,9 @@
 """Clocks: how far apart the hosts' times are, from the collectives in which their ranks meet.
 
 A collective that all ranks take part in ends for all of them at the same moment (within 0.07 ms over gloo,
-HOOKS.md). What a step does after it is its optimizer's, so a step's end less its optimizer's time marks that
-moment on the host's own clock; the median over many steps leaves out what single steps do besides.
+docs/measurements.md#clock-alignment). What a step does after it is its optimizer's, so a step's end less its
+optimizer's time marks that moment on the host's own clock; the median over many steps leaves out what single
+steps do besides.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from monitor.diagnosis.signals.rank_alignment import aligned
 from monitor.diagnosis.signals.robust import median
 from monitor.diagnosis.signals.steady import MIN_STEPS, WARMUP_STEPS, phase_ms
 
-#: Steps that are compared at most, the newest: quartz clocks part by up to 0.05 ms a second.
+#: Steps that are compared at most, the newest: quartz clocks drift apart by up to 0.05 ms a second
+#: (measurements.md#clock-alignment).
 MOST_STEPS = 200
 
 #: Differences that scatter more than this, in seconds, come from ranks that do not meet in every step (own).

@@ -15,7 +15,7 @@ from monitor.diagnosis.signals.machine import AFTER_S, recent, values
 from monitor.diagnosis.signals.robust import mean, median, quantile
 from monitor.diagnosis.signals.steady import MIN_STEPS, WARMUP_STEPS, phase_ms, share, steady
 
-#: Rows or samples in a row that must show a state (as for memory_pressure: a peak is no state).
+#: Rows or samples in a row that must show a state (own, as for memory_pressure: a peak is no state).
 LASTING = 3
 
 #: Share of the timed steps with which the device must be done when backward has been launched (own), and

@@ -21,7 +21,8 @@ from monitor.diagnosis.signals.steady import MIN_STEPS, phase_ms, steady, step_m
 
 Matrix = NDArray[np.float64]
 
-#: Common steps that are compared at most, the newest: a median gains nothing from more, and 1,024 ranks cost.
+#: Common steps that are compared at most, the newest: a median gains nothing from more, and 1,024 ranks
+#: cost (own).
 MOST_STEPS = 1_000
 
 #: Iterations that torch measured itself, which a judgement on a GPU needs at least (it measures the first

@@ -10,7 +10,8 @@ from monitor.diagnosis.signals.robust import Values, mean
 from monitor.diagnosis.signals.steady import RECENT_S, WARMUP_STEPS
 
 #: Above this share of time runnable but without a CPU the machine was busy with something else
-#: (zoo README; healthy scripts on an idle machine stay below 0.04, two ranks on two CPUs below 0.07).
+#: (measurements.md#busy-machines; healthy scripts on an idle one stay below 0.04, two ranks on two CPUs
+#: below 0.07).
 BUSY_RUNQ = 0.15
 
 #: Nearly all usable CPUs in use, and this share of them by others (own): crowded, even when the

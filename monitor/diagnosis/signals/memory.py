@@ -11,8 +11,8 @@ from monitor.diagnosis.signals.machine import recent, values
 from monitor.diagnosis.signals.robust import Values
 from monitor.diagnosis.signals.steady import RECENT_S, WARMUP_STEPS
 
-#: A sample so soon after the last step, in seconds, still tells what that step left behind: samples are
-#: a second apart, and short runs have few.
+#: A sample so soon after the last step, in seconds, still tells what that step left behind: samples are a
+#: second apart, and short runs have few (own).
 AFTER_S = 1.0
 
 

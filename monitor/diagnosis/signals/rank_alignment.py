@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from monitor.diagnosis.core.window import Rank, Table, Window
 from monitor.diagnosis.signals.steady import WARMUP_STEPS
 
-#: Common stretches that are compared at most, the newest (each is about a second).
+#: Common stretches that are compared at most, the newest (own; each is about a second).
 MOST = 300
 
-#: A rank that has fewer of the others' ends than this share came late or is gone, and is left out.
+#: A rank that has fewer of the others' ends than this share came late or is gone, and is left out (own).
 PRESENT = 0.5
 
 #: What a brief tells of a rank's process.

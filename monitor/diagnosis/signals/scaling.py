@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from monitor.diagnosis.core.window import Rank
 
-#: A scale that starts too high halves in every step until it fits (ok_fp16_scaler_warmup: 12 times), and
-#: may overflow now and then while weights are still wild. So many clean or later steps belong to that.
+#: A scale that starts too high halves in every step until it fits (measurements.md#gradient-scaling: twelve
+#: times), and may overflow now and then while weights are still wild. So many clean or later steps belong
+#: to that.
 SETTLING_STEPS = 20
 
 Rows = NDArray[np.int64]

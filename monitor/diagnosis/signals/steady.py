@@ -13,14 +13,13 @@ from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.robust import Values
 from monitor.schema import PHASES
 
-#: The run's first steps load kernels, fill caches and start workers. The zoo's own truth lines skip
-#: as many.
+#: The run's first steps load kernels, fill caches and start workers. (measurements.md#warm-up).
 WARMUP_STEPS = 5
 
 #: Fewer steps than this say nothing (own: a share over 20 steps moves by 0.05 with one odd step).
 MIN_STEPS = 20
 
-#: What counts is what still happens: rules look back this far, in seconds …
+#: What counts is what still happens: rules look back this far, in seconds (own) …
 RECENT_S = 300.0
 
 #: … but always at this many steps, so that runs with very long steps are judged too.

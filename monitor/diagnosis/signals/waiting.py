@@ -35,29 +35,30 @@ from monitor.diagnosis.signals.steady import (
 Rows = NDArray[np.int64]
 Pattern = Literal["none", "steady", "spikes", "growing"]
 
-#: A batch that a worker has ready still costs 1 to 2.5 ms to hand over (RULES.md, measured on two
-#: cores): a wait up to here cannot be hidden by anything …
+#: A batch that a worker has ready still costs 1 to 2.5 ms to hand over (measurements.md#batch-hand-over): a
+#: wait up to here cannot be hidden by anything …
 HANDOVER_MS = 2.5
 
-#: … and one up to here proves nothing while other processes have the CPUs (RULES.md: healthy scripts
-#: at steps of 15 to 20 ms then reach a data share of 0.2 to 0.4, that is waits of up to 8 ms).
+#: … and one up to here proves nothing while other processes have the CPUs (measurements.md#busy-machines:
+#: healthy scripts at steps of 15 to 20 ms then reach a data share of 0.2 to 0.4, that is waits of up to 8
+#: ms).
 CROWDED_HANDOVER_MS = 10.0
 
-#: Then this share must be lost (RULES.md: a data share of up to 0.4 is no fault on a busy machine).
+#: Then this share must be lost (measurements.md#busy-machines: up to 0.4 is no fault there).
 CROWDED_LOST_SHARE = 0.4
 
 #: … and more where the main thread itself waits longer for a CPU: workers wait for theirs as long, and
 #: run into each other (own).
 CROWDED_MORE = 0.1
 
-#: What a hand-over costs at best: this much is never promised back.
+#: What a hand-over costs at best (measurements.md#batch-hand-over): this much is never promised back.
 LEAST_HANDOVER_MS = 1.0
 
 #: … nor more than this share of the other work, where steps are tiny (own).
 LEAST_HANDOVER_SHARE = 0.2
 
 #: A spike is at least this long (gpuprof counts waits over 30 ms) and this many times the usual wait
-#: (RULES.md, "slow sample": 5) and the usual step's other work.
+#: (measurements.md#tails-of-waits: 5) and the usual step's other work.
 SPIKE_MS = 30.0
 SPIKE_WAITS = 5.0
 SPIKE_STEPS = 1.5

@@ -30,8 +30,8 @@ CODE = "data_spikes"
 NEEDS = frozenset({"steps", "loader"})
 CURVE = ("run", "step_p99_ms")
 
-#: Share of wall time lost to the spikes (gpuprof warns of waiting at 15 %; judge waits by their tail,
-#: RULES.md).
+#: Share of wall time lost to the spikes (gpuprof warns of waiting at 15 %; waits are judged by their tail,
+#: measurements.md#tails-of-waits).
 LOST_SHARE = 0.15
 
 #: So many gaps must be alike to call it a period (own).

@@ -42,7 +42,8 @@ CURVE = ("host", "cpu_used")
 TORCH_WARNS = 1.0
 TOO_MANY = 2.0
 
-#: It shows when the first batch is this late, in ms (own: starting workers takes 450 to 1,900 ms), …
+#: It shows when the first batch is this late, in ms (own: starting workers takes 450 to 1,900 ms,
+#: measurements.md#worker-start), …
 LATE_FIRST_MS = 3_000.0
 
 #: … or when the workers hold this share of the memory limit (own).

@@ -40,27 +40,28 @@ CODE = "comm_bound"
 NEEDS = frozenset({"steps", "exchange"})
 CURVE = ("run", "run_comm_ms")
 
-#: Share of the step that is exposed communication, waiting for late ranks not counted (gpuprof warns at 20 %
-#: and calls 40 % critical; a balanced run with 64 ms steps on two busy cores had 8 %).
+#: Share of the step that is exposed communication, waiting for late ranks not counted (gpuprof warns at 20
+#: % and calls 40 % critical; a balanced run had 8 %, measurements.md#all-reduce-latency).
 EXPOSED_SHARE = 0.2
 
-#: An all-reduce costs this much however little travels, and in tiny steps that is no fault (HOOKS.md: 0.2 to
-#: 0.7 ms over gloo; two buckets of 0.8 MB took 2.2 ms on two idle cores) …
+#: An all-reduce costs this much however little travels, and in tiny steps that is no fault
+#: (measurements.md#all-reduce-latency: 0.2 to 0.7 ms over gloo; two buckets of 0.8 MB took 2.2 ms on two
+#: idle cores) …
 LATENCY_MS = 1.0
 
 #: … and this much where every hop waits for its turn on a CPU that others use (the same took 5.1 ms).
 CROWDED_LATENCY_MS = 3.0
 
-#: Below it a poor setting is still worth a word.
+#: From here on a poor setting is worth a word (TraceLens: 5 % of exposed communication).
 WORTH_A_WORD = 0.05
 
 #: Smaller than this, buckets cost more in latency than their early start gains (torch's default is 25 MiB).
 SMALL_BUCKET_MB = 5.0
 MANY_BUCKETS = 10
-#: Torch's default, in which the same gradients would travel.
+#: The default of torch, in which the same gradients would travel.
 USUAL_BUCKET_MB = 25.0
 
-#: What accumulating over four micro-batches leaves of the exchange.
+#: Micro-batches to accumulate over: a quarter of the exchange remains (own).
 ACCUMULATE = 4
 
 _ADVICE = {

@@ -18,7 +18,8 @@ from monitor.diagnosis.signals.facts import fact, facts_of, numbers, ranks_where
 CODE = "data_parallel"
 NEEDS = frozenset({"model"})
 
-#: With so many devices it really copies the model in every step; with fewer it only stands in the way.
+#: With so many devices it really copies the model in every step; with fewer it only stands in the way
+#: (own).
 SEVERAL = 2
 
 

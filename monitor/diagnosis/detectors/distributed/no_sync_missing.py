@@ -27,7 +27,8 @@ CODE = "no_sync_missing"
 NEEDS = frozenset({"ddp", "steps"})
 CURVE = ("run", "run_comm_ms")
 
-#: Exchanges per optimizer step; one is what it takes, a second backward pass (two losses, a GAN) is no habit.
+#: Exchanges per optimizer step; one is what it takes, a second backward pass (two losses, a GAN) is no
+#: habit (own).
 SEVERAL = 1.9
 
 #: Share of the step below which it is said, but is no fault (TraceLens: 5 % of exposed communication).

@@ -60,17 +60,18 @@ PLAINLY = 0.9
 PLAIN_QUARTER = 0.5
 PLAIN_COST_SHARE = 0.02
 
-#: Ranks that the late ones are compared with at most: their median gains nothing from more.
+#: Ranks that the late ones are compared with at most: their median gains nothing from more (own).
 COMPARED = 64
 
-#: Always the same ranks: they come last so many standard deviations more often than half of the time (own:
-#: in balanced runs on two busy cores one of two ranks came last in 46 to 54 % of the steps) …
+#: Always the same ranks: they come last so many standard deviations more often than half of the time
+#: (measurements.md#balanced-ranks: in balanced runs one of two ranks came last in 46 to 54 % of the steps)
+#: …
 SIGMAS = 4.0
 #: … and in every quarter of the steps the loss is at least this part of the whole one (own).
 EACH_QUARTER = 0.3
 
-#: Wandering: unequal batches cost everybody this share (own; twice the noise of balanced runs on two busy
-#: cores, 0.1) and a rank's work follows its batch's size with this correlation.
+#: Wandering: unequal batches cost everybody this share (own; more than the noise of balanced runs, 0.1,
+#: measurements.md#balanced-ranks) and a rank's work follows its batch's size with this correlation.
 WANDERING_SHARE = 0.15
 FOLLOWS = 0.6
 

@@ -27,8 +27,8 @@ CODE = "gpu_throttled"
 NEEDS = frozenset({"cuda", "gpu"})
 CURVE = ("gpu", "gpu_sm_clock_mhz")
 
-#: NVML's reasons that are faults: hardware slowdown, thermal in software and in hardware, power brake.
-#: 0x4, the software power cap, is none: it is set in 90 % of the samples of a healthy, fully loaded H100.
+#: Reasons that are faults, by NVIDIA's NVML: hardware slowdown, thermal in software and in hardware, power
+#: brake. 0x4, the software power cap, is none (measurements.md#gpu-power-cap).
 HARDWARE, SOFT_HEAT, HARD_HEAT, BRAKE = 0x8, 0x20, 0x40, 0x80
 FAULTS = HARDWARE | SOFT_HEAT | HARD_HEAT | BRAKE
 

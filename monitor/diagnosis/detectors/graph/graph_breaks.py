@@ -51,7 +51,7 @@ def detect(window: Window) -> Finding | None:
 
 
 def _nothing_compiled(window: Window) -> Finding | None:
-    """RULES.md: `.item()` that steers a Python loop can leave no graph and no counted break at all."""
+    """`.item()` that steers a Python loop can leave no graph and no break (measurements.md#compiled-code)."""
     ranks = ranks_where(window, _silently_eager)
     if not ranks:
         return None

@@ -30,7 +30,7 @@ EXPLAINS = frozenset({"step_outliers", "throughput_regression"})
 #: that a size is dynamic, or that evaluation differs from training.
 WARNING = 4
 
-#: So many deserve a word.
+#: So many deserve a word (own).
 INFO = 3
 
 #: torch's name for the rest of a function after a graph break.

@@ -32,8 +32,8 @@ CODE = "memory_leak"
 NEEDS = frozenset({"memory", "steps"})
 CURVE = ("proc", "tree_pss_mb")
 
-#: Growth that counts, in MB, and per step (RULES.md: a kept loss costs 0.2 MB a step, a kept graph about
-#: 4; repaired twins drift by 0.1 to 0.6 MB a step for a while, some 30 MB in all).
+#: Growth that counts, in MB, and per step (measurements.md#memory-growth: a kept loss costs 0.2 MB a step,
+#: a kept graph about 4; repaired twins drift by 0.1 to 0.6 MB a step for a while, some 30 MB in all).
 GROWTH_MB = 128.0
 STEP_MB = 0.05
 
@@ -44,8 +44,8 @@ FIRST_EPOCH_MB = 512.0
 #: (own).
 EACH_THIRD = 0.5
 
-#: Samples, steps and seconds it takes to see a climb (own: in its first 47 steps a healthy script's heap
-#: once grew by 330 MB, in 2.5 s; in other runs of it by nothing) …
+#: Samples, steps and seconds it takes to see a climb (measurements.md#memory-growth: a healthy script's
+#: heap once grew by 330 MB in 2.5 s) …
 SAMPLES = 5
 STEPS = 60
 LASTED_S = 4.0

@@ -26,7 +26,7 @@ NEEDS = frozenset({"scaler"})
 
 
 def detect(window: Window) -> Finding | None:
-    """Certain at the first such clip (HOOKS.md: a norm of 17,051 where the true one was 16.65)."""
+    """Certain at the first such clip (measurements.md#gradient-scaling: a norm of 17,051, not 16.65)."""
     clips = [event for event in window.events_of("clip") if event.get("scaled")]
     if not clips:
         return None

@@ -44,7 +44,7 @@ COMPUTE_SHARE = 0.5
 COMPUTE_MS = 10.0
 
 #: On a CPU every weight is cast anew in each step. That pays where a weight is used for many positions:
-#: convolutions, or this many rows per linear layer (own: at 32 rows an MLP took 35 instead of 16 ms).
+#: convolutions, or this many rows per linear layer (own: measurements.md#16-bit-types-on-cpus).
 LAYERS = 2
 ROWS = 512
 

@@ -28,7 +28,7 @@ CURVE = ("run", "run_loss")
 #: Skipped steps and a loss that is not finite are what a collapse looks like.
 EXPLAINS = frozenset({"amp_skipped_steps"})
 
-#: A loss scale below this makes gradients smaller instead of larger (RULES.md).
+#: A loss scale below this makes gradients smaller instead of larger (measurements.md#gradient-scaling).
 LOWEST = 1.0
 
 #: Or it fell by this factor after it had settled, without recovering (own: eight halvings; a healthy

@@ -26,8 +26,8 @@ from monitor.diagnosis.signals.steady import steady
 CODE = "amp_skipped_steps"
 NEEDS = frozenset({"scaler"})
 
-#: More than one skip in 20 optimizer steps (RULES.md; torch's scaler tries a larger scale, and skips for
-#: it, once in 2,000).
+#: More than one skip in 20 optimizer steps (own; torch's scaler tries a larger scale, and skips for it,
+#: once in 2,000).
 SKIPPED_SHARE = 0.05
 
 #: So many optimizer steps must have followed the settling (own: two skips are the least that can be too

@@ -28,7 +28,7 @@ NEEDS = frozenset({"steps"})
 CURVE = ("run", "run_eval_ms")
 
 #: Share of wall time spent evaluating (own: a pass over a validation set a fifth as large, forward only,
-#: after every epoch takes some 7 %; ok_eval_every_n takes 7 %, eval_heavy 58 %).
+#: after every epoch takes some 7 %; measurements.md#evaluation-and-logging).
 SHARE = 0.3
 
 #: What evaluation may take (own: "about a tenth").

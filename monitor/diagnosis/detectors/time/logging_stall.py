@@ -25,8 +25,8 @@ CODE = "logging_stall"
 NEEDS = frozenset({"steps", "other_stacks"})
 CURVE = ("run", "run_other_ms")
 
-#: Share of wall time lost to it that counts (own: as for waiting, gpuprof's 15 %; the zoo's healthy
-#: printing of a loss in every step takes 0.6 %).
+#: Share of wall time lost to it that counts (own: as for waiting, gpuprof's 15 %; printing a loss in every
+#: step takes 0.6 %, measurements.md#evaluation-and-logging).
 LOST_SHARE = 0.15
 
 #: Logging this share of the time, when done in every step, should take no more (own).

@@ -24,8 +24,8 @@ CODE = "noisy_neighbour"
 NEEDS = frozenset({"steps", "memory", "hosts"})
 CURVE = ("host", "cpu_used")
 
-#: Share of time that the main thread was ready to run without a CPU (zoo README: above 0.15 the machine
-#: was busy; twice that, since few samples swing, and a little of it harms nobody).
+#: Share of time that the main thread was ready to run without a CPU (measurements.md#busy-machines: above
+#: 0.15 the machine was busy; twice that, since few samples swing, and a little of it harms nobody).
 RUNQ = 0.3
 
 #: Cores that others use, at least, and as a share of those usable (own).

@@ -45,7 +45,7 @@ STRETCH = 3
 LOST_SHARE = 0.2
 GC_SHARE = 0.15
 
-#: Steps that are compared with one another.
+#: Steps that are compared with one another (own).
 NEIGHBOURS = 31
 
 

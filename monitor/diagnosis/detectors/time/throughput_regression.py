@@ -31,7 +31,7 @@ CODE = "throughput_regression"
 NEEDS = frozenset({"steps"})
 CURVE = ("run", "steps_per_s")
 
-#: After ÷ before (RULES.md: repeated healthy runs differ by up to 1.5 times from clock and caches alone).
+#: After ÷ before (measurements.md#repeated-runs: clock and caches alone make up to 1.5).
 TIMES = 1.5
 
 #: So many steps on either side, and so many seconds after: what lasts (own).
@@ -52,7 +52,7 @@ _LARGER = (
     ("optimizer_steps", "passes per step"),
 )
 
-#: More steps than this are judged in blocks, which costs the place of the change a few steps.
+#: More steps than this are judged in blocks, which costs the place of the change a few steps (own).
 BLOCKS = 4_000
 
 
