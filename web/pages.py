@@ -9,6 +9,8 @@ from flask import Blueprint, Response, redirect, render_template, request, send_
 from jinja2 import TemplateNotFound
 from werkzeug.exceptions import Forbidden, NotFound, ServiceUnavailable
 
+from monitor.exports import language
+
 from . import assets, pack
 from .api import reply
 from .auth import Access, Refusals, cookie_name, query_token
@@ -85,6 +87,7 @@ def _page(version: str) -> Response:
             "index.html",
             version=version,
             plotly_version=bundle.version if bundle else "",
+            languages=language.names(),
             script=f"{pack.SCRIPT}?v={pack.script().tag}",
             style=f"{pack.STYLE}?v={pack.style().tag}",
         )

@@ -29,6 +29,11 @@ def _folder() -> Path:
 LANGUAGES = ("en", *sorted(path.stem for path in _folder().glob("*.json")))
 
 
+def names() -> dict[str, str]:
+    """Code of each language but English → what it calls itself."""
+    return {code: _catalogue(code)["name"] for code in LANGUAGES[1:]}
+
+
 class Words:
     """Texts in one language.
 
@@ -73,10 +78,16 @@ def _is_pair(value: Any) -> bool:
     return whole and isinstance(value[0], str) and isinstance(value[1], dict)
 
 
-@cache
-def _messages(code: str) -> dict[str, str]:
+def _messages(code: str) -> Mapping[str, str]:
     """English text → text in this language; empty where its catalogue is not installed."""
+    messages: Mapping[str, str] = _catalogue(code)["messages"]
+    return messages
+
+
+@cache
+def _catalogue(code: str) -> dict[str, Any]:
     try:
-        return dict(json.loads((_folder() / f"{code}.json").read_text("utf-8"))["messages"])
+        found: dict[str, Any] = json.loads((_folder() / f"{code}.json").read_text("utf-8"))
     except FileNotFoundError:
-        return {}
+        return {"name": code, "messages": {}}
+    return found

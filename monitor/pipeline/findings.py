@@ -67,5 +67,5 @@ def time_told(
     """
     left_s = remaining_s(state.steps, planned, state.now_s) if live else None
     first = ranked(standing)[0] if said["key"] == "finding_gain" else None
-    text = saving(first and first.gain, left_s, state.now_s)
+    text = saving(first.gain if first else None, left_s, state.now_s)
     return {"remaining_s": left_s, "saving": {"text": text, **_pair(text)} if text else None}

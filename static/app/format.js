@@ -54,8 +54,12 @@ export function quantity(value, unit) {
 /** The same in one string: "12.4 ms", null when not measured. */
 export function withUnit(value, unit) {
   const { text, unit: shown } = quantity(value, unit);
-  if (text === null) return null;
-  return shown === "" || shown === "/s" ? text + shown : text + THIN + shown;
+  return text === null ? null : joined(text, shown);
+}
+
+/** A value that is text already with its unit: "12.4 ms", "20/s", "7". */
+export function joined(text, unit) {
+  return unit === "" || unit.startsWith("/") ? text + unit : text + THIN + unit;
 }
 
 /** A length of time: "42 s", "3 min 05 s", "2 h 07 min", "3 d 4 h". */

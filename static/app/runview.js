@@ -8,7 +8,6 @@ import { Track } from "../charts/series.js";
 import { Charts } from "../charts/view.js";
 import { Baseline } from "../compare/baseline.js";
 import { Findings } from "../findings/list.js";
-import { savingText } from "../findings/saving.js";
 import { Verdict } from "../findings/verdict.js";
 import { Feed } from "../net/feed.js";
 import { Banner } from "./banner.js";
@@ -134,7 +133,7 @@ export class RunView {
     this.#append(update.rows ?? {});
     this.#newest = update;
     for (const part of [this.#strip, this.#baseline, this.#banner, this.#findings, this.#drawer]) part.update(update);
-    this.#verdict.update(update.verdict, savingText(update));
+    this.#verdict.update(update.verdict, update.saving);
     this.#showTiles();
     showTab(tabOf(update));
     const streams = [...this.#tracks.keys()];

@@ -1,6 +1,5 @@
 /** What a run's status is called and how it looks, in the page and in the browser's tab. */
 
-import { worst } from "../findings/ranking.js";
 import { N, t } from "../locale/i18n.js";
 import { number } from "./format.js";
 
@@ -23,6 +22,11 @@ export function isLive(status) {
   return status === "running" || status === "stalled";
 }
 
+/** Whether a finding is over. */
+export function isOver({ cleared_at_s: over }) {
+  return over !== null && over !== undefined;
+}
+
 const MARKS = { live: "●", ok: "✓", warn: "▲", bad: "✕", unknown: "○" };
 const ICONS = {
   live: "favicon.svg", ok: "favicon-done.svg", warn: "favicon-warn.svg", bad: "favicon-bad.svg",
@@ -32,7 +36,7 @@ const ICONS = {
 /** Title and icon tone for an update: "● 42.1 it/s – digits", "✕ killed – digits". */
 export function tabOf({ status, findings = [], tiles = {}, name, run }) {
   const { word, tone: byStatus } = statusOf(status);
-  const severity = worst(findings);
+  const severity = findings.find((finding) => !isOver(finding))?.severity; // the hub sends the gravest first
   const alarm = severity === "critical" ? "bad" : severity === "warning" ? "warn" : "live";
   const tone = byStatus === "live" ? alarm : byStatus;
   const rate = number(tiles?.steps_per_s ?? null);

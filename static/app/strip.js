@@ -1,11 +1,9 @@
 /** The line at the top: which run, how far, how fresh, and whether we hear of it. */
 
-import { isCleared } from "../findings/ranking.js";
-import { remainingS } from "../findings/saving.js";
 import { N, t } from "../locale/i18n.js";
 import { h, icon, setText, setValue } from "./dom.js";
 import { age, count, duration } from "./format.js";
-import { isLive, statusOf } from "./status.js";
+import { isLive, isOver, statusOf } from "./status.js";
 
 /** Data older than this while the run is running is stale, in seconds. */
 export const STALE_S = 5;
@@ -106,11 +104,11 @@ export class Strip {
     this.#status.dataset.tone = tone;
     setValue(this.#step, count(update.steps));
     setValue(this.#epoch, count(update.epoch));
-    const left = remainingS(update);
+    const left = update.remaining_s ?? null;
     this.#etaBox.hidden = left === null;
     setText(this.#eta, duration(left) ?? "");
     const alerts = (update.findings ?? []).filter(
-      (finding) => !isCleared(finding) && finding.severity !== "info",
+      (finding) => !isOver(finding) && finding.severity !== "info",
     ).length;
     this.#alertsBox.hidden = alerts === 0;
     setText(this.#alerts, count(alerts));

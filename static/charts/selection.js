@@ -1,7 +1,6 @@
 /** What the viewer points at in the charts: the time under the pointer, and the finding that is selected. */
 
 import { timeText } from "../app/format.js";
-import { identity } from "../findings/ranking.js";
 import { MARGIN } from "./chart.js";
 
 export class Selection {
@@ -30,7 +29,7 @@ export class Selection {
 
   /** Whether it is this one. */
   has(finding) {
-    return this.#id !== null && this.#id === identity(finding);
+    return this.#id !== null && this.#id === finding.id;
   }
 
   /** Select it, or let go of it when it is selected. */
@@ -50,7 +49,7 @@ export class Selection {
       this.#wanted = null;
       this.#set(named);
     } else if (this.#id !== null) {
-      this.#finding = findings.find((finding) => identity(finding) === this.#id) ?? null;
+      this.#finding = findings.find(({ id }) => id === this.#id) ?? null;
       if (this.#finding === null) this.clear();
     }
   }
@@ -58,7 +57,7 @@ export class Selection {
   #set(finding) {
     this.#wanted = null;
     this.#finding = finding;
-    this.#id = finding === null ? null : identity(finding);
+    this.#id = finding === null ? null : finding.id;
     for (const listener of this.#listeners) listener(finding);
   }
 }

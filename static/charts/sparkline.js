@@ -8,49 +8,13 @@ import { reduced } from "./series.js";
 const [WIDTH, HEIGHT, PAD] = [120, 28, 2]; // units of the drawing
 const POINTS = 60;
 
-/** Finding → stream and metric of it that shows what was found; what is not here has no curve. */
-const METRICS = {
-  data_starvation: ["run", "data_share"],
-  data_spikes: ["run", "step_p99_ms"],
-  data_degrading: ["run", "run_data_ms"],
-  worker_respawn: ["run", "run_data_ms"],
-  too_many_workers: ["host", "cpu_used"],
-  worker_died: ["run", "steps_per_s"],
-  comm_bound: ["run", "run_comm_ms"],
-  straggler: ["run", "run_comm_ms"],
-  no_sync_missing: ["run", "run_comm_ms"],
-  checkpoint_stall: ["run", "run_checkpoint_ms"],
-  eval_share: ["run", "run_eval_ms"],
-  logging_stall: ["run", "run_other_ms"],
-  host_sync: ["run", "run_other_ms"],
-  step_outliers: ["run", "step_p99_ms"],
-  throughput_regression: ["run", "steps_per_s"],
-  stall: ["run", "steps_per_s"],
-  process_died: ["run", "steps_per_s"],
-  recompiles: ["run", "run_forward_ms"],
-  graph_breaks: ["run", "run_forward_ms"],
-  memory_leak: ["proc", "tree_pss_mb"],
-  memory_pressure: ["proc", "tree_pss_mb"],
-  nan_loss: ["run", "run_loss"],
-  noisy_neighbour: ["host", "cpu_used"],
-  threads_oversubscribed: ["host", "cpu_used"],
-  amp_scale_collapse: ["run", "run_loss"],
-  gpu_underused: ["gpu", "gpu_util"],
-  gpu_throttled: ["gpu", "gpu_sm_clock_mhz"],
-  gpu_shared: ["gpu", "gpu_memory_used_mb"],
-  launch_bound: ["gpu", "gpu_util"],
-  memory_headroom: ["gpu", "gpu_memory_used_mb"],
-  memory_fragmentation: ["gpu", "gpu_memory_used_mb"],
-};
-
-/** The metric's key for a finding code, or null. */
-export function metricOf(code) {
-  return METRICS[code]?.[1] ?? null;
-}
-
-/** Points `[[x, y], …]` of the curve in the drawing's units, or null where fewer than two were measured. */
-export function curve(code, finding, tracks, [from, to]) {
-  const [origin, key] = METRICS[code] ?? [];
+/**
+ * Points `[[x, y], …]` of a finding's curve in the drawing's units; null where no metric shows the finding, or
+ * fewer than two of its values were measured.
+ */
+export function curve(finding, tracks, [from, to]) {
+  if (!finding.curve) return null;
+  const [origin, key] = finding.curve;
   const names = streamsOf(origin, [...tracks.keys()]);
   const name = names.includes(`${origin}/${finding.ranks?.[0]}`) ? `${origin}/${finding.ranks[0]}` : names[0];
   if (name === undefined) return null;

@@ -2,12 +2,10 @@
 
 import { copy } from "../app/browser.js";
 import { h, icon, setText } from "../app/dom.js";
-import { count, number, percent } from "../app/format.js";
-import { curve, drawSparkline, metricOf, sparkline } from "../charts/sparkline.js";
-import { hubText, N, t } from "../locale/i18n.js";
+import { count, joined, number, percent } from "../app/format.js";
+import { curve, drawSparkline, sparkline } from "../charts/sparkline.js";
+import { hubText, N, t, word } from "../locale/i18n.js";
 import { rankList } from "../ranks/words.js";
-import { confidenceOf } from "./confidence.js";
-import { evidence } from "./evidence.js";
 
 const WORDS = { critical: N("Critical"), warning: N("Warning"), info: N("Info") };
 const COPIED_MS = 1_600; // how long the button says so
@@ -73,9 +71,7 @@ export class FindingCard {
     this.#fix.hidden = !finding.snippet;
     this.#showEvidence(finding);
     this.#showGain(finding);
-    const { level, word: sure, why } = confidenceOf(finding);
-    setText(this.#confidence, t("Confidence: {level}, {why}", { level: sure, why }));
-    this.#confidence.dataset.level = level;
+    this.#showConfidence(finding);
   }
 
   /** Mark the finding's steps in all charts, or no longer. */
@@ -105,14 +101,20 @@ export class FindingCard {
 
   #draw() {
     const { tracks, range } = this.#source;
-    drawSparkline(this.#curve, metricOf(this.#finding.code) && curve(this.#finding.code, this.#finding, tracks, range.bounds));
+    drawSparkline(this.#curve, curve(this.#finding, tracks, range.bounds));
   }
 
   #showEvidence(finding) {
-    const entries = Object.entries(finding.evidence ?? {}).map(([key, value]) => evidence(key, value));
-    if (finding.cause) entries.unshift({ label: t("cause"), value: hubText(finding.i18n?.cause, finding.cause) });
-    this.#evidence.replaceChildren(...entries.map(({ label, value }) =>
+    const rows = finding.evidence_rows.map(({ label, value, unit, i18n }) =>
+      [hubText(i18n, label), value === null ? null : joined(word(value), word(unit))]);
+    if (finding.cause) rows.unshift([t("cause"), hubText(finding.i18n?.cause, finding.cause)]);
+    this.#evidence.replaceChildren(...rows.map(([label, value]) =>
       h("div", {}, h("dt", {}, label), h("dd", value === null ? { title: t("not measured") } : {}, value ?? "–"))));
+  }
+
+  #showConfidence({ confidence: { level, why, i18n } }) {
+    setText(this.#confidence, t("Confidence: {level}, {why}", { level: word(level), why: hubText(i18n, why) }));
+    this.#confidence.dataset.level = level;
   }
 
   #showGain({ gain, i18n }) {

@@ -1,8 +1,8 @@
 /** What was looked for and not found, and what could not be looked for: collapsed, for who wants to know. */
 
 import { h, setText } from "../app/dom.js";
+import { isOver } from "../app/status.js";
 import { hubText, t } from "../locale/i18n.js";
-import { isCleared } from "./ranking.js";
 
 export class Checks {
   element = h("div", { class: "checks" });
@@ -29,7 +29,7 @@ export class Checks {
   update(update) {
     this.#newest = update;
     const { findings = [], not_checked: unchecked = [] } = update;
-    const found = new Set(findings.filter((finding) => !isCleared(finding)).map(({ code }) => code));
+    const found = new Set(findings.filter((finding) => !isOver(finding)).map(({ code }) => code));
     const absent = new Set(unchecked.map(({ code }) => code));
     const passed = this.#all.filter((code) => !found.has(code) && !absent.has(code));
     const json = JSON.stringify([passed, unchecked]);

@@ -1,13 +1,13 @@
 /** The list of findings, those that are over, and what was checked besides. A range of time narrows it. */
 
 import { h, setText } from "../app/dom.js";
+import { isOver } from "../app/status.js";
 import { overlaps } from "../charts/selection.js";
 import { t } from "../locale/i18n.js";
 import { FindingCard } from "./card.js";
 import { Checks } from "./checks.js";
-import { identity, isCleared, ranked } from "./ranking.js";
 
-const MAX_SHOWN = 60; // findings on the page; there are 42 codes
+const MAX_SHOWN = 60; // findings on the page, the gravest ones
 
 export class Findings {
   element = h("section", { class: "findings", "aria-labelledby": "findings-title" });
@@ -19,7 +19,7 @@ export class Findings {
   #cleared = h("details", { class: "cleared", hidden: true }, this.#clearedTitle, this.#clearedList);
   #elsewhere = h("button", { type: "button", class: "elsewhere", hidden: true });
   #checks = new Checks();
-  #cards = new Map(); // identity → FindingCard
+  #cards = new Map(); // id → FindingCard
   #source;
   #update = {};
 
@@ -59,10 +59,10 @@ export class Findings {
   /** Show what lies in the range, of what is known. */
   refresh = () => {
     const { findings = [], steps } = this.#update;
-    const all = ranked(findings).slice(0, MAX_SHOWN);
+    const all = findings.slice(0, MAX_SHOWN);
     const order = all.filter(this.#isHere);
-    const [over, active] = [order.filter(isCleared), order.filter((finding) => !isCleared(finding))];
-    this.#forget(new Set(all.map(identity)));
+    const [over, active] = [order.filter(isOver), order.filter((finding) => !isOver(finding))];
+    this.#forget(new Set(all.map(({ id }) => id)));
     this.#fill(this.#list, active);
     this.#fill(this.#clearedList, over);
     setText(this.#count, active.length > 0 ? String(active.length) : "");
@@ -113,7 +113,7 @@ export class Findings {
   }
 
   #card(finding) {
-    const id = identity(finding);
+    const { id } = finding;
     if (!this.#cards.has(id)) {
       const card = new FindingCard(this.#source);
       card.connect();

@@ -23,11 +23,11 @@ export class Verdict {
   }
 
   /**
-   * `verdict`: `{key, text, tone}`, and `saving`: a sentence on what it costs, or "". Spoken again only when it
+   * `verdict`: `{key, text, tone}`, and `saving`: `{text}` on what it costs, or null. Spoken again only when it
    * says something else, not at every digit.
    */
-  update(verdict, saving = "") {
-    setText(this.#saving, saving);
+  update(verdict, saving = null) {
+    setText(this.#saving, saving === null ? "" : hubText(saving.i18n, saving.text));
     const tone = TONES[verdict?.tone] === undefined ? "waiting" : verdict.tone;
     const text = verdict?.text ? hubText(verdict.i18n, verdict.text) : t("No verdict yet.");
     if (this.element.dataset.tone !== tone) {

@@ -6,11 +6,8 @@
 const KEY = "torchvitals.language";
 const FIELD = /\{(\w+)(![rs])?(:[^{}]*)?\}/g; // {name}; the hub's templates may carry Python's format with it
 
-/** Languages: code → its own name, and where its texts are. */
-const LANGUAGES = {
-  en: { name: "English", load: async () => ({}) },
-  "zh-CN": { name: "简体中文", load: async () => (await import("./zh.js")).MESSAGES },
-};
+/** Languages: code → its own name. The page that the hub sends names those whose catalogues lie beside this file. */
+const languages = () => ({ en: "English", ...JSON.parse(document.documentElement.dataset.languages || "{}") });
 
 let current = "en";
 let messages = {};
@@ -42,16 +39,17 @@ export function word(text) {
   return Object.hasOwn(messages, text) ? messages[text] : String(text);
 }
 
-/** Code of the language shown: "en" or "zh-CN". */
+/** Code of the language shown: "en", "zh-CN" … */
 export function language() {
   return current;
 }
 
 /** The language that the button leads to: `{code, name}`. */
 export function otherLanguage() {
-  const codes = Object.keys(LANGUAGES);
+  const known = languages();
+  const codes = Object.keys(known);
   const code = codes[(codes.indexOf(current) + 1) % codes.length];
-  return { code, name: LANGUAGES[code].name };
+  return { code, name: known[code] };
 }
 
 /** `listener()` when another language is shown. */
@@ -83,27 +81,38 @@ export function useMessages(code, catalogue) {
 
 async function show(code) {
   try {
-    useMessages(code, await LANGUAGES[code].load());
+    useMessages(code, code === "en" ? {} : await catalogue(code));
   } catch {
     useMessages("en", {}); // the hub is gone: English is here already
   }
   document.documentElement.lang = current;
 }
 
+async function catalogue(code) {
+  const answer = await fetch(`static/locale/${code}.json`);
+  if (!answer.ok) throw new Error(`no catalogue: ${answer.status}`);
+  return (await answer.json()).messages;
+}
+
 function stored() {
   try {
     const code = localStorage.getItem(KEY);
-    return Object.hasOwn(LANGUAGES, code) ? code : null;
+    return Object.hasOwn(languages(), code) ? code : null;
   } catch {
     return null;
   }
 }
 
-/** The first of the browser's languages that we have: any Chinese is Simplified Chinese here. */
+/** The first of the browser's languages that we have; another region's is better than none. */
 function fromBrowser() {
+  const codes = Object.keys(languages());
   for (const wanted of navigator.languages ?? []) {
-    if (/^zh\b/i.test(wanted)) return "zh-CN";
-    if (/^en\b/i.test(wanted)) return "en";
+    const alike = codes.filter((code) => primary(code) === primary(wanted));
+    if (alike.length > 0) return alike.find((code) => code.toLowerCase() === wanted.toLowerCase()) ?? alike[0];
   }
   return "en";
+}
+
+function primary(code) {
+  return code.toLowerCase().split("-")[0];
 }

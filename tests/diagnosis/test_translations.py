@@ -13,11 +13,13 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from sources import ROOT, Module, modules
 from texts import page_texts, report_texts
 
+from monitor.diagnosis.core.confidence import Level
 from monitor.diagnosis.core.quantities import quantity
 from monitor.diagnosis.core.verdict import TEXTS
 from monitor.exports import FORMATS
@@ -138,7 +140,12 @@ def wanted() -> frozenset[str]:
         | {BY_KEY[one.key].title for panel in drawn_by("report") for one in panel.series}
     )
     texts |= {first.value for _, first in said_templates() if isinstance(first, ast.Constant)}
-    texts |= set(short_causes()) | set(labels()) | {form.what for form in FORMATS.values()}
+    texts |= (
+        {"yes", "no", "cores", *get_args(Level)}
+        | set(short_causes())
+        | set(labels())
+        | {form.what for form in FORMATS.values()}
+    )
     for module in speaking():
         texts |= {t for node, t in sentences(module) if isinstance(node, ast.Constant) and is_sentence(t)}
     return frozenset(texts)

@@ -73,9 +73,9 @@ def test_a_parameter_is_text():
 def test_without_a_catalogue_it_is_english(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """An installation without the page's files still has a report, and calls it English."""
     monkeypatch.setattr(language, "_folder", lambda: tmp_path)
-    language._messages.cache_clear()
+    language._catalogue.cache_clear()
     try:
         words = Words(LANGUAGES[1])
     finally:
-        language._messages.cache_clear()
+        language._catalogue.cache_clear()
     assert (words.code, words.t("Findings")) == ("en", "Findings")

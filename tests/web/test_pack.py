@@ -101,11 +101,11 @@ def test_what_it_does_not_know_is_named(sources: dict[str, str], said: str) -> N
 
 
 def test_all_our_modules_can_be_packed() -> None:
-    """Whatever the page imports is in it; only the languages stay beside it."""
+    """Whatever the page imports is in it."""
     text = pack.script().text.decode()
     modules = {name for name in assets.static_files() if name.endswith(".js")}
     beside = {name for name in modules if f"// {name}\n" not in text}
-    assert {name for name in beside if not name.startswith("locale/zh")} == set()
+    assert beside == set()
 
 
 def test_all_styles_are_in_one_file() -> None:

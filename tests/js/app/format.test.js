@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { age, count, duration, finite, number, percent, quantity, withUnit } from "../../../static/app/format.js";
+import {
+  age, count, duration, finite, joined, number, percent, quantity, withUnit,
+} from "../../../static/app/format.js";
 
 const plain = (text) => text?.replaceAll("\u202f", " ");
 
@@ -55,4 +57,11 @@ test("times read as people say them", () => {
 
 test("counts are whole and grouped", () => {
   assert.equal(plain(count(1234567.4)), "1 234 567");
+});
+
+test("a value that the hub has worded gets its unit, bound to it", () => {
+  assert.equal(joined("12.4", "ms"), "12.4\u202fms");
+  assert.equal(joined("31", "%"), "31\u202f%");
+  assert.equal(joined("20.5", "/s"), "20.5/s");
+  assert.equal(joined("7", ""), "7");
 });

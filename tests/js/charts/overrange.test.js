@@ -6,7 +6,7 @@ import { useMessages } from "../../../static/locale/i18n.js";
 import { TimeRange } from "../../../static/charts/range.js";
 import { tilesOver } from "../../../static/app/tiles.js";
 import { Track } from "../../../static/charts/series.js";
-import { curve, metricOf } from "../../../static/charts/sparkline.js";
+import { curve } from "../../../static/charts/sparkline.js";
 
 function track(columns) {
   const made = new Track();
@@ -40,7 +40,7 @@ test("what was not measured in the range is null, and a run without GPU has none
 
 test("a finding's curve shows its metric over the range, from zero to its peak", () => {
   const tracks = new Map([["run", track({ data_share: [0.5, 0.25, 0, null] })]]);
-  const points = curve("data_starvation", {}, tracks, [0, 20]);
+  const points = curve({ curve: ["run", "data_share"] }, tracks, [0, 20]);
   assert.deepEqual(points.map(([x]) => x), [2, 60, 118]);
   assert.deepEqual(points.map(([, y]) => y), [2, 14, 26]);
 });
@@ -49,15 +49,18 @@ test("the curve is of the finding's own rank where there is one", () => {
   const tracks = new Map([
     ["proc/0", track({ tree_pss_mb: [1, 1, 1, 1] })], ["proc/2", track({ tree_pss_mb: [4, 2, 2, 2] })],
   ]);
-  assert.deepEqual(curve("memory_leak", { ranks: [2] }, tracks, [0, 30])[0], [2, 2]);
+  assert.deepEqual(curve({ curve: ["proc", "tree_pss_mb"], ranks: [2] }, tracks, [0, 30])[0], [2, 2]);
 });
 
 test("no curve where nothing was measured or no metric shows it", () => {
-  assert.equal(curve("data_starvation", {}, new Map(), [0, 20]), null);
+  assert.equal(curve({ curve: ["run", "data_share"] }, new Map(), [0, 20]), null);
   assert.equal(
-    curve("data_starvation", {}, new Map([["run", track({ data_share: [null, 0.5, null, null] })]]), [0, 30]), null,
+    curve(
+      { curve: ["run", "data_share"] }, new Map([["run", track({ data_share: [null, 0.5, null, null] })]]), [0, 30],
+    ),
+    null,
   );
-  assert.equal(metricOf("amp_off"), null);
+  assert.equal(curve({ curve: null }, new Map([["run", track({ data_share: [1, 1, 1, 1] })]]), [0, 30]), null);
 });
 
 test("downloads ask for the visible range only when the viewer chose one", () => {

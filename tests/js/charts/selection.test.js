@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { Marks, overlaps, Selection, sharesOf } from "../../../static/charts/selection.js";
 import { TimeRange } from "../../../static/charts/range.js";
 
-const one = { code: "stall", cause: "data", ranks: [0], severity: "critical", last_step: 3 };
-const other = { code: "stall", cause: "comm", ranks: [1], severity: "critical" };
+const one = { id: "stall/data", code: "stall", cause: "data", ranks: [0], severity: "critical", last_step: 3 };
+const other = { id: "stall/comm", code: "stall", cause: "comm", ranks: [1], severity: "critical" };
 
 function listening(selection) {
   const told = [];

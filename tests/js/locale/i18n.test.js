@@ -2,22 +2,15 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { hubText, N, t, useMessages, word } from "../../../static/locale/i18n.js";
-import { MESSAGES } from "../../../static/locale/zh.js";
-import { REPORT } from "../../../static/locale/zh-report.js";
+import {
+  hubText, language, N, otherLanguage, startLanguage, t, useMessages, word,
+} from "../../../static/locale/i18n.js";
 
 const STATIC = new URL("../../../static/", import.meta.url);
-// What the hub says, and its report: test_translations.py and test_language.py hold these.
-const HUB = ["locale/zh-findings.js", "locale/zh-gpu.js", "locale/zh-report.js"];
-// The hub sends charts with their titles; tests/diagnosis/test_translations.py holds that these are translated.
-const PANELS = readFileSync(new URL("../monitor/panels.py", STATIC), "utf8");
-const keysIn = (name) =>
-  [...readFileSync(new URL(name, STATIC), "utf8").matchAll(/^ {2}("(?:[^"\\]|\\.)*"):/gm)].map((match) =>
-    JSON.parse(match[1]),
-  );
-const files = readdirSync(STATIC, { recursive: true }).filter((name) => name.endsWith(".js"));
-const sources = files.filter((name) => !name.startsWith("locale/zh"));
-const catalogues = files.filter((name) => name.startsWith("locale/zh-"));
+const sources = readdirSync(STATIC, { recursive: true }).filter((name) => name.endsWith(".js"));
+// What the hub says, what its report says, and that nothing is translated in vain: test_translations.py.
+const locales = readdirSync(new URL("locale/", STATIC)).filter((name) => name.endsWith(".json"));
+const messagesOf = (name) => JSON.parse(readFileSync(new URL(`locale/${name}`, STATIC), "utf8")).messages;
 const fields = (text) =>
   [...new Set([...text.matchAll(/\{(\w+)(?:![rs])?(?::[^{}]*)?\}/g)].map((match) => match[1]))].sort();
 
@@ -35,7 +28,6 @@ function used() {
 }
 
 const texts = used();
-const charts = new Set([...PANELS.matchAll(/"([^"\n]+)"/g)].map(([, text]) => text));
 
 function in_(code, catalogue, act) {
   useMessages(code, catalogue);
@@ -80,22 +72,64 @@ test("the hub's own English stands where there is no template, and whoever reads
   assert.equal(hubText(undefined, "old"), "old");
 });
 
-test("every text of the page has a Chinese translation", () => {
-  assert.deepEqual([...texts].filter((text) => !Object.hasOwn(MESSAGES, text)), []);
-});
-
-test("every Chinese text of the page is used", () => {
-  const own = catalogues.filter((name) => !HUB.includes(name)).flatMap(keysIn);
-  assert.deepEqual(own.filter((text) => !texts.has(text) && !charts.has(text)), []);
+test("every text of the page is translated into every language", () => {
+  assert.ok(locales.includes("zh-CN.json") && texts.size > 300);
+  for (const name of locales) {
+    const messages = messagesOf(name);
+    assert.deepEqual([...texts].filter((text) => !Object.hasOwn(messages, text)), [], name);
+  }
 });
 
 test("a translation has exactly the parameters of its original", () => {
-  for (const [text, chinese] of Object.entries({ ...MESSAGES, ...REPORT }))
-    assert.deepEqual(fields(chinese), fields(text), text);
+  for (const name of locales) {
+    for (const [text, translated] of Object.entries(messagesOf(name)))
+      assert.deepEqual(fields(translated), fields(text), text);
+  }
 });
 
-test("no English text stands in a catalogue twice", () => {
-  const keys = catalogues.flatMap(keysIn);
-  assert.deepEqual(keys.filter((key, i) => keys.indexOf(key) !== i), []);
-  assert.equal(new Set(keys).size, Object.keys(MESSAGES).length + Object.keys(REPORT).length);
+const FOUND = { ok: true, json: async () => ({ messages: { Runs: "运行列表" } }) };
+
+/** Stand-ins for what only a browser has; gives the addresses that were asked for. */
+function browserIn(t_, wanted, { answer = FOUND, kept = null } = {}) {
+  const asked = [];
+  const stand = {
+    document: { documentElement: { dataset: { languages: '{"zh-CN": "简体中文", "fr": "Français"}' }, lang: "" } },
+    navigator: { languages: wanted },
+    localStorage: { getItem: () => kept, setItem: () => {} },
+    fetch: async (address) => (asked.push(address), answer),
+  };
+  for (const [name, value] of Object.entries(stand)) {
+    const before = Object.getOwnPropertyDescriptor(globalThis, name);
+    Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+    t_.after(() => (before ? Object.defineProperty(globalThis, name, before) : delete globalThis[name]));
+  }
+  t_.after(() => useMessages("en", {}));
+  return asked;
+}
+
+const CHOICES = [
+  [["zh-CN"], "zh-CN"], [["zh-TW"], "zh-CN"], [["de", "fr-CA", "en"], "fr"], [["en-GB", "zh"], "en"], [["de"], "en"],
+];
+for (const [wanted, code] of CHOICES) {
+  test(`a browser that wants ${wanted} sees ${code}, of the languages that the hub's page names`, async (t_) => {
+    const asked = browserIn(t_, wanted);
+    await startLanguage();
+    assert.equal(language(), code);
+    assert.equal(document.documentElement.lang, code);
+    assert.deepEqual(asked, code === "en" ? [] : [`static/locale/${code}.json`]);
+    assert.equal(t("Runs"), code === "en" ? "Runs" : "运行列表");
+  });
+}
+
+test("what was chosen before wins, and the button leads through all languages", async (t_) => {
+  browserIn(t_, ["de"], { kept: "zh-CN" });
+  await startLanguage();
+  assert.equal(language(), "zh-CN");
+  assert.deepEqual(otherLanguage(), { code: "fr", name: "Français" });
+});
+
+test("without its catalogue the page is English, and says so", async (t_) => {
+  browserIn(t_, ["zh-CN"], { answer: { ok: false, status: 404 } });
+  await startLanguage();
+  assert.equal(document.documentElement.lang, "en");
 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { beforeEach, test } from "node:test";
 
 import { install } from "../browser.js";
@@ -7,7 +8,6 @@ import { note } from "../../../static/ranks/view.js";
 import { about, columnsOf } from "../../../static/ranks/charts.js";
 import { RanksFeed, seriesOf } from "../../../static/ranks/feed.js";
 import { cellText, endText, ODD, oddOnes, oddText, ownMs, rankList, stateWord } from "../../../static/ranks/words.js";
-import { MESSAGES } from "../../../static/locale/zh.js";
 
 const THIN = "\u202f";
 const rank = (fields) => ({
@@ -104,7 +104,8 @@ test("ranks with unequal numbers of batches are told before the run hangs", () =
 });
 
 test("a rank's state is said in the viewer's language", () => {
-  useMessages("zh-CN", MESSAGES);
+  const catalogue = new URL("../../../static/locale/zh-CN.json", import.meta.url);
+  useMessages("zh-CN", JSON.parse(readFileSync(catalogue, "utf8")).messages);
   try {
     assert.equal(oddText(rank({ worst: "late", last_share: 0.5 }), 70).head, "rank 3 迟到");
   } finally {
