@@ -174,7 +174,7 @@ def test_detectors_and_adapters_are_tested_and_documented(kind: str):
 
 
 def test_a_detector_is_one_file_of_one_shape():
-    """Every file in detectors/ has CODE (its own name), and NEEDS and detect(), or UNCHECKED in their place."""
+    """Every file in detectors/ has CODE (its own name), and NEEDS and detect(), or else UNCHECKED."""
     wrong = []
     for path in sorted((ROOT / "monitor/diagnosis/detectors").rglob("[!_]*.py")):
         tree = ast.parse(path.read_text())
