@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.diagnosis.core.finding import Finding
-from monitor.diagnosis.signals.exchange import last_shares
-from monitor.diagnosis.signals.uneven_loaders import uneven
+from monitor.diagnosis.signals.communication import last_shares
+from monitor.diagnosis.signals.uneven_loaders import uneven_batches
 from monitor.report.contract import plain
 from monitor.run_state import RankState, RunState
 from monitor.run_state.ending import clean, signal_name
@@ -121,7 +121,7 @@ class Ranks:
         ranks = self.state.ranks.values()
         if len(ranks) != self.state.about["world_size"] or any(rank.ended is not None for rank in ranks):
             return None
-        return uneven([rank.facts for rank in ranks])
+        return uneven_batches([rank.facts for rank in ranks])
 
     def _picture(self, begin_s: float | None, end_s: float | None, columns: int) -> Picture:
         begin_s, end_s = self._range(begin_s, end_s)

@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.batch import Batch, Block
 from monitor.diagnosis.core.window import Window
-from monitor.diagnosis.signals.clocks import offsets
+from monitor.diagnosis.signals.clock_offsets import offsets
 from monitor.events import KINDS, Admitted
 from monitor.panels import with_panels
 from monitor.run_state import briefs

@@ -17,7 +17,7 @@ from together import together
 
 from monitor.agent import flight
 from monitor.agent.flight import ENTRIES, FlightError, newest, read
-from monitor.diagnosis.signals.flight import analyse
+from monitor.diagnosis.signals.flight_recorder import analyse
 
 ENTRY = {"process_group": ("0", "default_pg"), "collective_seq_id": 7, "state": "scheduled", "retired": False}
 

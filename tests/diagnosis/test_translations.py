@@ -45,7 +45,15 @@ def catalogue(path: Path) -> dict[str, str]:
 @cache
 def speaking() -> tuple[Module, ...]:
     """Modules whose strings reach a page."""
-    silent = {"messages", "verdict", "window", "snippet", "logging_names", "stack_attribution", "steady"}
+    silent = {
+        "messages",
+        "verdict",
+        "window",
+        "snippet",
+        "logging_names",
+        "stack_attribution",
+        "training_steps",
+    }
     found = [one for one in modules().values() if one.room == "diagnosis" or one.name in REFUSING]
     return tuple(one for one in found if one.name.rpartition(".")[2] not in silent)
 

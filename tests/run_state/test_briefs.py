@@ -13,7 +13,7 @@ from batches import RUN, Training
 from monitor.agent.batcher import Batcher
 from monitor.agent.reduce import Row
 from monitor.batch import Batch
-from monitor.diagnosis.signals.exchange import exchange, last_shares
+from monitor.diagnosis.signals.communication import exchange, last_shares
 from monitor.run_state import RunState
 from monitor.run_state.briefs import newest, unfolded
 from monitor.run_state.restore import restore

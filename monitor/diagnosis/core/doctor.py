@@ -1,4 +1,4 @@
-"""Doctor: every detector over one window. Never raises."""
+"""Asks every detector about one window. Never raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding: one pitfall, seen in numbers, with what to change and what that brings."""
+"""One pitfall, seen in numbers, with what to change and what that brings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Course: a finding's life, from the first suspicion to the day it is gone. It does not flap."""
+"""A finding's life, from the first suspicion until it is gone. It does not flap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Needs: what a detector must have before it may judge. A name -> why it is absent, or None."""
+"""What a detector must have before it may judge: a name -> why it is absent, or None."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import cuda, rows, timed
+from monitor.diagnosis.signals.cpu_contention import sample_values
+from monitor.diagnosis.signals.cuda_device import cuda, cuda_rows, timed
 from monitor.diagnosis.signals.facts import fact
-from monitor.diagnosis.signals.machine import values
 from monitor.diagnosis.signals.stack_attribution import unclaimed_ms
-from monitor.diagnosis.signals.steady import MIN_STEPS, share, steady, train_loader
+from monitor.diagnosis.signals.training_steps import MIN_STEPS, recent_steps, share, train_loader
 
 #: Share of wall time outside the known phases that calls for stacks (own: from there on its detectors
 #: speak).
@@ -22,7 +22,7 @@ Need = Callable[[Window], str | None]
 
 
 def _steps(window: Window) -> str | None:
-    most = max((steady(rank).count for rank in window.ranks.values()), default=0)
+    most = max((recent_steps(rank).count for rank in window.ranks.values()), default=0)
     return None if most >= MIN_STEPS else message("fewer than {steps} steps after warm-up", steps=MIN_STEPS)
 
 
@@ -117,7 +117,7 @@ def _other_stacks(window: Window) -> str | None:
     """Stacks are only missed where enough time lies outside the known phases to be worth a look."""
 
     def much(rank: Rank) -> bool:
-        part = steady(rank)
+        part = recent_steps(rank)
         return share(unclaimed_ms(part), part) >= OTHER_SHARE
 
     if window.events_of("other_stack") or not _any(window, much):
@@ -131,14 +131,14 @@ def _cuda(window: Window) -> str | None:
 
 def _allocator(window: Window) -> str | None:
     def told(rank: Rank) -> bool:
-        return bool(len(rows(rank).get("t_s", ())))
+        return bool(len(cuda_rows(rank).get("t_s", ())))
 
     return _cuda(window) or (None if _any(window, told) else "nothing told of GPU memory after warm-up yet")
 
 
 def _timing(window: Window) -> str | None:
     def told(rank: Rank) -> bool:
-        return timed(rows(rank), "gpu_step_ms") > 0
+        return timed(cuda_rows(rank), "gpu_step_ms") > 0
 
     return _cuda(window) or (None if _any(window, told) else "no step timed on the GPU yet")
 
@@ -154,7 +154,7 @@ def _gpu(window: Window) -> str | None:
 
 def _gpu_processes(window: Window) -> str | None:
     """In a container the driver numbers processes its own way: then ours are not among them."""
-    told = any(np.isfinite(values(table, "gpu_own_memory_mb")).any() for table in window.gpus.values())
+    told = any(np.isfinite(sample_values(table, "gpu_own_memory_mb")).any() for table in window.gpus.values())
     return _gpu(window) or (None if told else "whose processes are on the GPU cannot be told")
 
 

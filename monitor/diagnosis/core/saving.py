@@ -5,7 +5,7 @@ from __future__ import annotations
 from monitor.diagnosis.core.finding import Gain
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.quantities import duration
-from monitor.diagnosis.signals.steady import MIN_STEPS
+from monitor.diagnosis.signals.training_steps import MIN_STEPS
 
 #: Less than this is not worth a sentence (own: a minute).
 LEAST_S = 60.0

@@ -1,4 +1,4 @@
-"""Verdict: one sentence about a run. All its wording is here, by key, ready to be translated."""
+"""One sentence about a run. All its wording is here, by key, ready to be translated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.ranking import ranked
-from monitor.diagnosis.signals.steady import MIN_STEPS
+from monitor.diagnosis.signals.training_steps import MIN_STEPS
 
 #: key -> (tone, sentence). Tones: "good", "info", "warning", "critical", "waiting".
 TEXTS: Mapping[str, tuple[str, str]] = {

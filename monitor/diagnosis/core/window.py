@@ -1,4 +1,4 @@
-"""Window: what a detector sees. Plain columns, facts and events; no torch, no I/O, no clock."""
+"""What a detector sees of a run: plain columns, facts and events; no torch, no I/O, no clock."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What several detectors measure in the same way: steady steps, waits, stacks, memory, ranks."""
+"""What several detectors measure in the same way: steps, waits, stacks, memory, ranks, devices."""

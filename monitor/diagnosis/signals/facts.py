@@ -1,4 +1,4 @@
-"""Facts: what the probe found out about a run's configuration, read with care: any of it may be missing."""
+"""What the probe found out about a run's configuration, read with care: any of it may be missing."""
 
 from __future__ import annotations
 

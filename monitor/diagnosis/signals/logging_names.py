@@ -1,4 +1,4 @@
-"""Names: whether a function hands numbers to somebody, told by what it is called."""
+"""Whether a function is logging, told by what it is called."""
 
 from __future__ import annotations
 

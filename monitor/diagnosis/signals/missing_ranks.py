@@ -1,4 +1,4 @@
-"""Missing: which rank the others wait for in a collective. The one that merely waits is never blamed."""
+"""Which rank the others wait for in a collective. The one that merely waits is never blamed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Window
-from monitor.diagnosis.signals import flight
+from monitor.diagnosis.signals import flight_recorder
 
 #: What the agent calls a rank that only waits for another one.
 WAITING = "collective"
@@ -59,7 +59,7 @@ def missing(window: Window, stalls: Sequence[Mapping[str, Any]]) -> Missing | No
     ended = tuple(rank for rank in others if _ended(window, rank, at_s))
     if ended:
         return Missing(ended, message("{ranks} ended", ranks=_names(ended)), _ENDED)
-    hang = flight.analyse(_dumps(window))
+    hang = flight_recorder.analyse(_dumps(window))
     if hang is not None:
         return Missing(
             hang.culprits, message("{ranks} {what}", ranks=_names(hang.culprits), what=hang.text), _FLIGHT

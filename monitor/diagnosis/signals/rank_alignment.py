@@ -1,4 +1,4 @@
-"""Stretches: ranks that are told in averages, laid beside each other over the same steps.
+"""Ranks that are told in averages, aligned over the same steps.
 
 Their agents end stretches at multiples of a power of two, each at one of its own choosing, so that ranks of
 all hosts have many ends in common. Between two of these every rank's mean is known exactly.
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.diagnosis.core.window import Rank, Table, Window
-from monitor.diagnosis.signals.steady import WARMUP_STEPS
+from monitor.diagnosis.signals.training_steps import WARMUP_STEPS
 
 #: Common stretches that are compared at most, the newest (own; each is about a second).
 MOST = 300

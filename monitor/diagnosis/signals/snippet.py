@@ -1,4 +1,4 @@
-"""Snippets: code for the user to copy, made from the call that is in the user's own file."""
+"""Code for the user to copy, made from the call that is in the user's own file."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import exposed_between
+from monitor.diagnosis.signals.cuda_device import exposed_between
 from monitor.diagnosis.signals.logging_names import logging_call, logs
 from monitor.diagnosis.signals.robust import Values
-from monitor.diagnosis.signals.steady import phase_ms, steady, step_ms
+from monitor.diagnosis.signals.training_steps import phase_ms, recent_steps, step_ms
 
 Kind = Literal["logging", "sync", "unknown"]
 
@@ -42,7 +42,7 @@ class Loss:
     """Time a rank loses in one way.
 
     Attributes:
-        rank: the rank, cut to its steady part.
+        rank: the rank, with the steps that may be judged.
         share: share of wall time, 0 to 1.
         least: the same, had one more sample shown something else: few samples prove less.
         ms: per step.
@@ -69,7 +69,7 @@ def lost(window: Window, rank: Rank, kind: Kind) -> Loss | None:
     told = window.events_of("other_stack", rank=rank.rank)
     frames = [one for one in (told[-1].get("frames") or () if told else ()) if isinstance(one, Mapping)]
     total = sum(_count(one) for one in frames)
-    part = steady(rank)
+    part = recent_steps(rank)
     if total < SAMPLES or not part.count:
         return None
     total = max(total, int(told[-1].get("total") or 0))

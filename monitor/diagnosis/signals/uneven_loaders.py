@@ -1,4 +1,4 @@
-"""Uneven: ranks whose training loaders have different numbers of batches, known before anything hangs.
+"""Ranks whose training loaders have different numbers of batches, known before anything hangs.
 
 With DistributedDataParallel every backward pass waits for all ranks, so the ranks with more batches wait
 for ever once another one is done. That is no finding: a loop may stop at the same step on all ranks, which
@@ -13,7 +13,7 @@ from typing import Any
 Facts = Mapping[str, Any]
 
 
-def uneven(ranks: Sequence[Facts]) -> tuple[int, int] | None:
+def uneven_batches(ranks: Sequence[Facts]) -> tuple[int, int] | None:
     """Least and most batches that ranks have, where they differ.
 
     None where they do not, and where it cannot be told: fewer than two ranks, no DistributedDataParallel on

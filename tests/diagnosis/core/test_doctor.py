@@ -9,7 +9,7 @@ from monitor.diagnosis.core import needs
 from monitor.diagnosis.core.doctor import Detector, discover, examine
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.steady import MIN_STEPS
+from monitor.diagnosis.signals.training_steps import MIN_STEPS
 
 NO_NEEDS: frozenset[str] = frozenset()
 

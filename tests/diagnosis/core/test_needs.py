@@ -11,7 +11,7 @@ from windows import event, loader, rank, samples, window
 from monitor.diagnosis.core.doctor import discover
 from monitor.diagnosis.core.needs import NEEDS, absent
 from monitor.diagnosis.core.window import Window
-from monitor.diagnosis.signals.steady import MIN_STEPS, WARMUP_STEPS
+from monitor.diagnosis.signals.training_steps import MIN_STEPS, WARMUP_STEPS
 
 NO_CUDA = "no CUDA device"
 #: Checks that only a GPU can fail.

@@ -14,7 +14,7 @@ from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.ranking import ranked
 from monitor.diagnosis.core.verdict import TEXTS, verdict
-from monitor.diagnosis.signals.steady import MIN_STEPS
+from monitor.diagnosis.signals.training_steps import MIN_STEPS
 
 STARVED = Finding(
     "data_starvation",

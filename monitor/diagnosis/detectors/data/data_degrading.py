@@ -21,9 +21,9 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Window
+from monitor.diagnosis.signals.loader_waits import HANDOVER_MS, Waits, keeps_growing, waits
 from monitor.diagnosis.signals.robust import quantile, quarters
-from monitor.diagnosis.signals.steady import span
-from monitor.diagnosis.signals.waiting import HANDOVER_MS, Waits, grows, waits
+from monitor.diagnosis.signals.training_steps import step_range
 
 CODE = "data_degrading"
 NEEDS = frozenset({"steps", "loader"})
@@ -41,8 +41,8 @@ def detect(window: Window) -> Finding | None:
         return None
     one = max(growing.values(), key=lambda each: each.lost_share)
     levels = quarters(one.wait_ms)
-    over_run = grows(levels)
-    first, last = span(one.rank)
+    over_run = keeps_growing(levels)
+    first, last = step_range(one.rank)
     evidence = {
         "wait_ms_first_quarter": round(levels[0], 2),
         "wait_ms_last_quarter": round(levels[3], 2),

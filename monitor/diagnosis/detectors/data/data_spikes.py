@@ -21,10 +21,10 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Window
+from monitor.diagnosis.signals.loader_waits import Waits, waits
 from monitor.diagnosis.signals.robust import median, quantile
 from monitor.diagnosis.signals.snippet import loader_call
-from monitor.diagnosis.signals.steady import span
-from monitor.diagnosis.signals.waiting import Waits, waits
+from monitor.diagnosis.signals.training_steps import step_range
 
 CODE = "data_spikes"
 NEEDS = frozenset({"steps", "loader"})
@@ -48,7 +48,7 @@ def detect(window: Window) -> Finding | None:
     if not spiky:
         return None
     one = max(spiky.values(), key=lambda each: each.lost_share)
-    first, last = span(one.rank)
+    first, last = step_range(one.rank)
     basis = message(
         "{late} of {batches} batches took {share:.0%} of the time",
         late=int(one.spikes.sum()), batches=len(one.wait_ms), share=one.data_share,

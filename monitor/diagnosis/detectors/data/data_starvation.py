@@ -31,20 +31,20 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Window
-from monitor.diagnosis.signals.machine import own_cpu, runq_share, usable_cpus
+from monitor.diagnosis.signals.cpu_contention import own_cpu, runq_share, usable_cpus
+from monitor.diagnosis.signals.loader_waits import HANDOVER_MS, Waits, waits, worker_rhythm
 from monitor.diagnosis.signals.robust import median, quantile, total
 from monitor.diagnosis.signals.snippet import loader_call
-from monitor.diagnosis.signals.steady import (
+from monitor.diagnosis.signals.training_steps import (
     MIN_STEPS,
     WARMUP_STEPS,
-    cut,
     epoch_starts,
     phase_ms,
+    recent_steps,
     share,
-    span,
-    steady,
+    slice_steps,
+    step_range,
 )
-from monitor.diagnosis.signals.waiting import HANDOVER_MS, Waits, rhythm, waits
 
 CODE = "data_starvation"
 NEEDS = frozenset({"steps", "loader"})
@@ -98,7 +98,7 @@ def detect(window: Window) -> Finding | None:
     if _may_only_be_cold(window, worst):
         return None
     cause = _cause(window, worst)
-    first, last = span(worst.rank)
+    first, last = step_range(worst.rank)
     return Finding(
         CODE, "warning", TITLE, cause.name, _evidence(worst), cause.advice,
         snippet=_snippet(worst, cause),
@@ -134,7 +134,7 @@ def _starves(one: Waits) -> bool:
 
 def _may_only_be_cold(window: Window, one: Waits) -> bool:
     """Whether all that was judged is a first epoch that has not gone on for long."""
-    first = span(one.rank)[0]
+    first = step_range(one.rank)[0]
     if window.finished or first is None or first > WARMUP_STEPS:
         return False
     return float(np.sum(one.wait_ms + one.other_ms)) / 1e3 < COLD_EPOCH_S
@@ -143,11 +143,11 @@ def _may_only_be_cold(window: Window, one: Waits) -> bool:
 def _cold_first_epoch(window: Window, judged: dict[int, Waits | None]) -> Finding | None:
     """Information only: the first epoch waited, the later ones did not."""
     for number, one in judged.items():
-        whole = steady(window.ranks[number])
+        whole = recent_steps(window.ranks[number])
         starts = epoch_starts(window, whole)
         if one is None or not len(starts) or starts[0] < MIN_STEPS or one.rank.count == whole.count:
             continue
-        first = cut(whole, 0, int(starts[0]))
+        first = slice_steps(whole, 0, int(starts[0]))
         lost = share(np.maximum(phase_ms(first, "data") - HANDOVER_MS, 0.0), first)
         if one.lost_share < LOST_SHARE <= lost and one.pattern in ("none", "steady"):
             evidence = {
@@ -170,7 +170,7 @@ def _evidence(one: Waits) -> dict[str, Any]:
         "other_ms_p50": round(median(one.other_ms), 2),
         "num_workers": one.workers,
     }
-    if rhythm(one.wait_ms, one.workers):
+    if worker_rhythm(one.wait_ms, one.workers):
         evidence["rhythm_batches"] = one.workers
     if one.crowded:
         evidence["runq_share"] = round(runq_share(one.rank), 3)

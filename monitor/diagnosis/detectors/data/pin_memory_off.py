@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import cuda, number
+from monitor.diagnosis.signals.cuda_device import cuda, number
 from monitor.diagnosis.signals.facts import Fact, fact, numbers, on_gpu, ranks_where
 from monitor.diagnosis.signals.robust import mean
 from monitor.diagnosis.signals.snippet import loader_call
-from monitor.diagnosis.signals.steady import phase_ms, share, steady, step_ms, train_loader
+from monitor.diagnosis.signals.training_steps import phase_ms, recent_steps, share, step_ms, train_loader
 
 CODE = "pin_memory_off"
 NEEDS = frozenset({"batch", "cuda", "loader", "steps"})
@@ -87,7 +87,7 @@ def _share(rank: Rank) -> float:
     batch, known = _pageable(rank), _measured(rank)
     if known > 0 or batch is None:
         return known
-    return number(batch, "pageable_mb") / MB_PER_MS / max(mean(step_ms(steady(rank))), 1e-9)
+    return number(batch, "pageable_mb") / MB_PER_MS / max(mean(step_ms(recent_steps(rank))), 1e-9)
 
 
 def _estimate(rank: Rank) -> float:
@@ -96,5 +96,5 @@ def _estimate(rank: Rank) -> float:
 
 def _measured(rank: Rank) -> float:
     """Share of wall time in copies that a framework made; 0 where nobody could time them."""
-    part = steady(rank)
+    part = recent_steps(rank)
     return share(phase_ms(part, "h2d"), part) if cuda(rank).get("h2d_watched") else 0.0

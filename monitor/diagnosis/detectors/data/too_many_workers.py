@@ -21,17 +21,17 @@ from typing import Any
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.machine import (
+from monitor.diagnosis.signals.cpu_contention import (
     BUSY_RUNQ,
     own_cpu,
     ranks_per_host,
     runq_share,
+    sample_values,
     usable_cpus,
-    values,
 )
 from monitor.diagnosis.signals.robust import mean
 from monitor.diagnosis.signals.snippet import loader_call
-from monitor.diagnosis.signals.steady import train_loader
+from monitor.diagnosis.signals.training_steps import train_loader
 
 CODE = "too_many_workers"
 NEEDS = frozenset({"workers"})
@@ -117,10 +117,12 @@ def _first_wait_ms(rank: Rank) -> float | None:
 
 def _workers_mb(rank: Rank) -> float | None:
     """What the workers hold beyond the main process."""
-    mb = mean(values(rank.samples, "tree_pss_mb")[-5:]) - mean(values(rank.samples, "rss_mb")[-5:])
+    mb = mean(sample_values(rank.samples, "tree_pss_mb")[-5:]) - mean(
+        sample_values(rank.samples, "rss_mb")[-5:]
+    )
     return round(mb, 1) if mb > 0 else None
 
 
 def _limit_mb(window: Window) -> float | None:
-    limits = [mean(values(samples, "memory_limit_mb")) for samples in window.hosts.values()]
+    limits = [mean(sample_values(samples, "memory_limit_mb")) for samples in window.hosts.values()]
     return min((limit for limit in limits if limit == limit), default=None)

@@ -19,7 +19,7 @@ from typing import Any
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Window
-from monitor.diagnosis.signals.steady import train_loader
+from monitor.diagnosis.signals.training_steps import train_loader
 
 CODE = "worker_died"
 NEEDS: frozenset[str] = frozenset()

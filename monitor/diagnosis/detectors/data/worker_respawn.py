@@ -21,14 +21,14 @@ from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.robust import median
 from monitor.diagnosis.signals.snippet import loader_call
-from monitor.diagnosis.signals.steady import (
-    cycles,
+from monitor.diagnosis.signals.training_steps import (
     epoch_starts,
     phase_ms,
-    span,
-    steady,
+    recent_steps,
     step_ms,
+    step_range,
     train_loader,
+    whole_periods,
 )
 
 CODE = "worker_respawn"
@@ -50,7 +50,7 @@ def detect(window: Window) -> Finding | None:
     if not costly:
         return None
     number = max(costly, key=lambda each: costly[each])
-    rank, part = window.ranks[number], steady(window.ranks[number])
+    rank, part = window.ranks[number], recent_steps(window.ranks[number])
     starts = epoch_starts(window, part)
     loader = train_loader(rank)
     assert loader is not None
@@ -66,7 +66,7 @@ def detect(window: Window) -> Finding | None:
     }
     if started:
         evidence["workers_started_ms"] = round(float(np.median(started)), 1)
-    first, last = span(part)
+    first, last = step_range(part)
     severity: Severity = "warning" if costly[number] >= LOST_SHARE else "info"
     return Finding(
         CODE, severity, "Loader workers are started anew each epoch", "persistent_workers=False", evidence,
@@ -87,11 +87,11 @@ def _lost(window: Window, rank: Rank, kept_up: bool = False) -> float:
     Workers that live on still have to make an epoch's first batch, all of them at once, one each. As long
     as they keep up, that takes at most as many steps as there are workers; `kept_up` takes it for one.
     """
-    loader, part = train_loader(rank), steady(rank)
+    loader, part = train_loader(rank), recent_steps(rank)
     if loader is None or not loader[1].get("num_workers") or loader[1].get("persistent_workers"):
         return 0.0
     starts = epoch_starts(window, part)
-    whole = cycles(starts)
+    whole = whole_periods(starts)
     if whole is None:
         return 0.0
     times = step_ms(part)

@@ -30,11 +30,11 @@ from typing import Any
 from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.exchange import Exchange, bus_gb_s, exchange, redundant, sampled_share
+from monitor.diagnosis.signals.communication import Exchange, bus_gb_s, exchange, redundant, sampled_share
+from monitor.diagnosis.signals.cpu_contention import cpus_contended
 from monitor.diagnosis.signals.facts import Fact, fact, on_gpu
-from monitor.diagnosis.signals.machine import crowded
 from monitor.diagnosis.signals.robust import median
-from monitor.diagnosis.signals.steady import span
+from monitor.diagnosis.signals.training_steps import step_range
 
 CODE = "comm_bound"
 NEEDS = frozenset({"steps", "exchange"})
@@ -88,7 +88,7 @@ def detect(window: Window) -> Finding | None:
     if not loud and (cause in ("gradient exchange", "collectives") or share < WORTH_A_WORD):
         return None
     severity: Severity = "warning" if loud else "info"
-    first, last = span(rank)
+    first, last = step_range(rank)
     saved = share * (1 - 1 / ACCUMULATE)
     basis = message("exchanging once in {times} times as much work", times=ACCUMULATE)
     return Finding(
@@ -108,7 +108,7 @@ def _speaker(window: Window, seen: Exchange | None) -> Rank:
 
 def _transfer(window: Window, seen: Exchange, rank: Rank) -> float:
     """Share of the step that the transfer takes beyond what any exchange costs, 0 to 1."""
-    latency_ms = CROWDED_LATENCY_MS if crowded(window, rank) else LATENCY_MS
+    latency_ms = CROWDED_LATENCY_MS if cpus_contended(window, rank) else LATENCY_MS
     syncs = median(rank.column("syncs"))
     rounds = _buckets(fact(rank, "ddp")) * (1.0 if math.isnan(syncs) else syncs)
     whole = median(seen.step_ms.mean(axis=0))

@@ -19,9 +19,9 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.exchange import exchange, redundant, sampled_share
+from monitor.diagnosis.signals.communication import exchange, redundant, sampled_share
 from monitor.diagnosis.signals.facts import fact, numbers, ranks_where
-from monitor.diagnosis.signals.steady import span
+from monitor.diagnosis.signals.training_steps import step_range
 
 CODE = "no_sync_missing"
 NEEDS = frozenset({"ddp", "steps"})
@@ -50,7 +50,7 @@ def detect(window: Window) -> Finding | None:
     share = _communication(window, ranks) * (1 - 1 / rounds)
     severity: Severity = "warning" if share >= SMALL_SHARE else "info"
     ddp = fact(ranks[0], "ddp")
-    first, last = span(ranks[0])
+    first, last = step_range(ranks[0])
     return Finding(
         CODE, severity, "Gradients are exchanged too often", "no_sync() missing",
         {

@@ -32,11 +32,11 @@ from numpy.typing import NDArray
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.exchange import Exchange, Matrix, exchange
+from monitor.diagnosis.signals.communication import Exchange, Matrix, exchange
+from monitor.diagnosis.signals.cpu_contention import cpus_contended
 from monitor.diagnosis.signals.facts import fact
-from monitor.diagnosis.signals.machine import crowded
 from monitor.diagnosis.signals.robust import Values, median, quarters
-from monitor.diagnosis.signals.steady import phase_ms, span
+from monitor.diagnosis.signals.training_steps import phase_ms, step_range
 from monitor.schema import PHASES
 
 CODE = "straggler"
@@ -123,7 +123,7 @@ def detect(window: Window) -> Finding | None:
 
 def _cost(window: Window, seen: Exchange, late: Late) -> float | None:
     """Share of the step that these ranks cost everybody; None where it is not always their doing."""
-    busy = any(crowded(window, seen.ranks[row]) for row in late.rows)
+    busy = any(cpus_contended(window, seen.ranks[row]) for row in late.rows)
     share = median(late.loss_ms) / seen.usual_ms
     if share >= (CROWDED_LOST_SHARE if busy else LOST_SHARE) and _always(late.loss_ms):
         return share
@@ -213,7 +213,7 @@ def _finding(seen: Exchange, late: Late, share: float) -> Finding:
     }
     if unequal:
         evidence["batch_ratio"] = round(larger, 2)
-    first, last = span(slow[0])
+    first, last = step_range(slow[0])
     names = ", ".join(str(rank.rank) for rank in slow[:4])
     basis = message(
         "in {share:.0%} of the steps all others wait for rank {ranks}, {late_ms:.1f} ms of {step_ms:.1f}",
@@ -274,7 +274,7 @@ def _wandering(seen: Exchange) -> Finding | None:
     follows = _follows(seen, work)
     if share < WANDERING_SHARE or follows < FOLLOWS:
         return None
-    first, last = span(seen.ranks[0])
+    first, last = step_range(seen.ranks[0])
     evidence = {"waiting_share": round(share, 3), "work_follows_batch": round(follows, 2)}
     return Finding(
         CODE, "warning", TITLE, "batches of unequal size", evidence,

@@ -25,8 +25,8 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Window
-from monitor.diagnosis.signals.device import finite, gpu_name
-from monitor.diagnosis.signals.machine import values
+from monitor.diagnosis.signals.cpu_contention import sample_values
+from monitor.diagnosis.signals.cuda_device import finite, gpu_name
 
 CODE = "gpu_error"
 NEEDS = frozenset({"gpu"})
@@ -98,7 +98,7 @@ def _damaged(window: Window) -> int:
     names = {gpu_name(window, rank) for rank in window.ranks.values()}
     more = 0.0
     for name in names - {None}:
-        counted = finite(values(window.gpus[str(name)], "gpu_ecc_uncorrected"))
+        counted = finite(sample_values(window.gpus[str(name)], "gpu_ecc_uncorrected"))
         known = counted[~np.isnan(counted)]
         more += max(float(known[-1] - known[0]), 0.0) if len(known) else 0.0
     return int(more)

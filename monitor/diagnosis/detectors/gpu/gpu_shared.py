@@ -20,8 +20,8 @@ import numpy as np
 
 from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.window import Table, Window
-from monitor.diagnosis.signals.device import average, gpu_facts, known, lasting, on_devices
-from monitor.diagnosis.signals.machine import values
+from monitor.diagnosis.signals.cpu_contention import sample_values
+from monitor.diagnosis.signals.cuda_device import flagged_share, gpu_facts, measured, on_devices, sample_mean
 from monitor.diagnosis.signals.robust import Values, median
 
 CODE = "gpu_shared"
@@ -52,9 +52,9 @@ def detect(window: Window) -> Finding | None:
     name = max(found, key=lambda one: (_computes(found[one][0]), median(_others(found[one][0]))))
     table = found[name][0]
     severity: Severity = "warning" if _computes(table) else "info"
-    used = average(table, "gpu_others_util")
+    used = sample_mean(table, "gpu_others_util")
     return Finding(
-        CODE, severity, "The GPU is shared", _COMPUTES if _computes(table) else _HOLDS, known({
+        CODE, severity, "The GPU is shared", _COMPUTES if _computes(table) else _HOLDS, measured({
             "gpu": name, "device": str(gpu_facts(window, name).get("name") or ""),
             "others_mb": round(median(_others(table)), 1), "others_percent": round(used, 1),
             "processes": _named(window, name),
@@ -68,17 +68,17 @@ def detect(window: Window) -> Finding | None:
 
 
 def _others(table: Table) -> Values:
-    return values(table, "gpu_others_memory_mb")
+    return sample_values(table, "gpu_others_memory_mb")
 
 
 def _computes(table: Table) -> bool:
-    used = values(table, "gpu_others_util")
+    used = sample_values(table, "gpu_others_util")
     known = used[~np.isnan(used)]
-    return len(known) >= SAMPLES and float(known.mean()) >= OTHERS_UTIL and lasting(known > 0) >= SHARE
+    return len(known) >= SAMPLES and float(known.mean()) >= OTHERS_UTIL and flagged_share(known > 0) >= SHARE
 
 
 def _holds(table: Table) -> bool:
-    held, whole = _others(table), median(values(table, "gpu_memory_total_mb"))
+    held, whole = _others(table), median(sample_values(table, "gpu_memory_total_mb"))
     return len(held) >= SAMPLES and median(held) >= OTHERS_MEMORY * whole
 
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.window import Table, Window
-from monitor.diagnosis.signals.device import average, gpu_facts, lasting, on_devices
-from monitor.diagnosis.signals.machine import values
+from monitor.diagnosis.signals.cpu_contention import sample_values
+from monitor.diagnosis.signals.cuda_device import flagged_share, gpu_facts, on_devices, sample_mean
 from monitor.diagnosis.signals.robust import median
 
 CODE = "gpu_throttled"
@@ -44,20 +44,20 @@ def detect(window: Window) -> Finding | None:
     """A warning where the clock suffers, or the hardware itself pulls the brake."""
     found = {
         name: (table, ranks) for name, (table, ranks) in on_devices(window).items()
-        if len(_bits(table)) >= SAMPLES and lasting((_bits(table) & FAULTS) > 0) >= SHARE
+        if len(_bits(table)) >= SAMPLES and flagged_share((_bits(table) & FAULTS) > 0) >= SHARE
     }  # fmt: skip
     if not found:
         return None
-    name = max(found, key=lambda one: lasting((_bits(found[one][0]) & FAULTS) > 0))
+    name = max(found, key=lambda one: flagged_share((_bits(found[one][0]) & FAULTS) > 0))
     table, bits = found[name][0], _bits(found[name][0])
     lost = clock_lost(table)
-    hard = lasting((bits & (HARDWARE | HARD_HEAT | BRAKE)) > 0) >= SHARE
+    hard = flagged_share((bits & (HARDWARE | HARD_HEAT | BRAKE)) > 0) >= SHARE
     severity: Severity = "warning" if hard or lost >= CLOCK_LOST else "info"
-    temperature = average(table, "gpu_temperature_c")
+    temperature = sample_mean(table, "gpu_temperature_c")
     return Finding(
         CODE, severity, "The GPU is slowed down", _cause(bits), {
             "gpu": name, "device": str(gpu_facts(window, name).get("name") or ""),
-            "throttled_share": round(lasting((bits & FAULTS) > 0), 3),
+            "throttled_share": round(flagged_share((bits & FAULTS) > 0), 3),
             **({"temperature_c": round(temperature, 1)} if temperature == temperature else {}),
             **({"clock_lost_share": round(lost, 3)} if lost == lost else {}),
         },
@@ -68,8 +68,8 @@ def detect(window: Window) -> Finding | None:
 
 def clock_lost(table: Table) -> float:
     """Share of the highest clock that is missing, 0 to 1; NaN where the clocks are unknown."""
-    top = median(values(table, "gpu_sm_clock_max_mhz"))
-    return 1 - median(values(table, "gpu_sm_clock_mhz")) / top if top > 0 else float("nan")
+    top = median(sample_values(table, "gpu_sm_clock_max_mhz"))
+    return 1 - median(sample_values(table, "gpu_sm_clock_mhz")) / top if top > 0 else float("nan")
 
 
 _HEAT, _POWER, _OTHER = "heat", "power brake", "hardware slowdown"
@@ -81,12 +81,12 @@ _ADVICE = {
 
 
 def _cause(bits: NDArray[np.int64]) -> str:
-    if lasting((bits & (SOFT_HEAT | HARD_HEAT)) > 0) > 0:
+    if flagged_share((bits & (SOFT_HEAT | HARD_HEAT)) > 0) > 0:
         return _HEAT
-    return _POWER if lasting((bits & BRAKE) > 0) > 0 else _OTHER
+    return _POWER if flagged_share((bits & BRAKE) > 0) > 0 else _OTHER
 
 
 def _bits(table: Table) -> NDArray[np.int64]:
     """Reasons in each sample that tells them."""
-    told = values(table, "gpu_throttle_bits")
+    told = sample_values(table, "gpu_throttle_bits")
     return np.asarray(told[~np.isnan(told)], dtype=np.int64)

@@ -17,16 +17,16 @@ from __future__ import annotations
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Table, Window
-from monitor.diagnosis.signals.device import (
-    average,
-    elsewhere_share,
+from monitor.diagnosis.signals.cpu_contention import sample_values
+from monitor.diagnosis.signals.cuda_device import (
     gpu,
     gpu_facts,
+    launch_starved,
     on_devices,
-    starved,
+    sample_mean,
     utilisation,
+    waiting_share,
 )  # fmt: skip
-from monitor.diagnosis.signals.machine import values
 
 CODE = "gpu_underused"
 NEEDS = frozenset({"cuda", "gpu", "steps"})
@@ -54,7 +54,7 @@ def detect(window: Window) -> Finding | None:
     name = max(named, key=lambda one: unexplained[one])
     table = found[name][0]
     usual, high = utilisation(table)
-    tensor = average(table, "gpu_tensor_activity")
+    tensor = sample_mean(table, "gpu_tensor_activity")
     return Finding(
         CODE, "warning", "The GPU does little", "low utilisation without a known reason", {
             "gpu": name, "device": str(gpu_facts(window, name).get("name") or ""),
@@ -70,12 +70,12 @@ def detect(window: Window) -> Finding | None:
 
 def _low(table: Table) -> bool:
     usual, high = utilisation(table)
-    return len(values(table, "gpu_util")) >= SAMPLES and usual < LOW and high < LOW_P95
+    return len(sample_values(table, "gpu_util")) >= SAMPLES and usual < LOW and high < LOW_P95
 
 
 def _unexplained(window: Window, table: Table, ranks: tuple[int, ...]) -> float:
     """Share of the time idle, less what the device's ranks spend waiting for what has its own finding."""
     users = [window.ranks[number] for number in ranks]
-    if any(starved(rank) or gpu(window, rank) is None for rank in users):
+    if any(launch_starved(rank) or gpu(window, rank) is None for rank in users):
         return 0.0
-    return 1 - utilisation(table)[0] / 100 - max(elsewhere_share(rank) for rank in users)
+    return 1 - utilisation(table)[0] / 100 - max(waiting_share(rank) for rank in users)

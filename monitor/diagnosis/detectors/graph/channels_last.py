@@ -20,7 +20,7 @@ from typing import Any
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.facts import facts_of, half_autocast, numbers, on_gpu, ranks_where
-from monitor.diagnosis.signals.steady import phase_ms, share, steady
+from monitor.diagnosis.signals.training_steps import phase_ms, recent_steps, share
 
 CODE = "channels_last"
 NEEDS = frozenset({"steps", "model"})
@@ -63,6 +63,6 @@ def _model(rank: Rank) -> Mapping[str, Any] | None:
 
 
 def _computes(rank: Rank) -> bool:
-    part = steady(rank)
+    part = recent_steps(rank)
     compute = phase_ms(part, "forward") + phase_ms(part, "backward")
     return share(compute, part) >= COMPUTE_SHARE and bool(part.count) and float(compute.mean()) >= COMPUTE_MS

@@ -19,7 +19,14 @@ from __future__ import annotations
 
 from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.window import Window
-from monitor.diagnosis.signals.device import gpu, rows, starved, starved_share, timed, utilisation
+from monitor.diagnosis.signals.cuda_device import (
+    cuda_rows,
+    gpu,
+    launch_starved,
+    starved_share,
+    timed,
+    utilisation,
+)
 from monitor.diagnosis.signals.facts import fact, numbers, ranks_where
 
 CODE = "launch_bound"
@@ -39,11 +46,11 @@ def detect(window: Window) -> Finding | None:
 
     Nothing is promised: within a phase nobody can tell how long each wait was.
     """
-    ranks = ranks_where(window, starved)
+    ranks = ranks_where(window, launch_starved)
     if not ranks:
         return None
     rank = ranks[0]
-    table, own = rows(rank), gpu(window, rank)
+    table, own = cuda_rows(rank), gpu(window, rank)
     used = utilisation(own[1])[0] if own else float("nan")
     severity: Severity = "warning" if used < LOW_UTIL else "info"
     compiled = bool(fact(rank, "compile").get("used"))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import cuda, per_step, rows
+from monitor.diagnosis.signals.cuda_device import cuda, cuda_rows, per_step
 from monitor.diagnosis.signals.facts import numbers, ranks_where
 
 CODE = "empty_cache_churn"
@@ -37,7 +37,7 @@ def detect(window: Window) -> Finding | None:
     ranks = ranks_where(window, _churns)
     if not ranks:
         return None
-    table = rows(ranks[0])
+    table = cuda_rows(ranks[0])
     called = per_step(table, "cuda_empty_cache")
     return Finding(
         CODE, "warning", "GPU memory is given back and fetched anew",
@@ -57,6 +57,6 @@ def detect(window: Window) -> Finding | None:
 
 
 def _churns(rank: Rank) -> bool:
-    table = rows(rank)
+    table = cuda_rows(rank)
     both = min(per_step(table, "cuda_device_allocs"), per_step(table, "cuda_device_frees"))
     return both >= SEGMENTS and not per_step(table, "cuda_retries") > 0

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import Allocator, allocator, cuda, known, per_step, rows
+from monitor.diagnosis.signals.cuda_device import Allocator, allocator, cuda, cuda_rows, measured, per_step
 from monitor.diagnosis.signals.facts import numbers, ranks_where
 
 CODE = "memory_fragmentation"
@@ -53,11 +53,11 @@ def detect(window: Window) -> Finding | None:
         return None
     worst = max(ranks, key=lambda rank: held[rank.rank].unneeded)
     memory, expandable = held[worst.rank], bool(cuda(worst).get("expandable_segments"))
-    retries = per_step(rows(worst), "cuda_retries")
+    retries = per_step(cuda_rows(worst), "cuda_retries")
     short = memory.reserved >= SHORT_SHARE * memory.total or retries > 0
     severity: Severity = "warning" if short else "info"
     return Finding(
-        CODE, severity, "GPU memory is fragmented", "free memory in pieces", known({
+        CODE, severity, "GPU memory is fragmented", "free memory in pieces", measured({
             "reserved_mb": round(memory.reserved), "allocated_mb": round(memory.allocated, 1),
             "split_mb": round(memory.split), "split_share": round(memory.split_share, 3),
             "peak_mb": round(memory.peak, 1), "would_free_mb": round(memory.unneeded),

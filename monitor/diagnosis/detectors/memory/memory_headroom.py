@@ -22,19 +22,19 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import (
+from monitor.diagnosis.signals.cpu_contention import sample_values
+from monitor.diagnosis.signals.cuda_device import (
     Allocator,
     allocator,
     cuda,
-    elsewhere_share,
     gpu,
-    starved,
+    launch_starved,
     utilisation,
+    waiting_share,
 )  # fmt: skip
 from monitor.diagnosis.signals.facts import numbers, ranks_where
-from monitor.diagnosis.signals.machine import values
 from monitor.diagnosis.signals.robust import median, quantile
-from monitor.diagnosis.signals.steady import steady
+from monitor.diagnosis.signals.training_steps import recent_steps
 
 CODE = "memory_headroom"
 NEEDS = frozenset({"allocator", "cuda", "gpu", "steps"})
@@ -83,7 +83,7 @@ def detect(window: Window) -> Finding | None:
 
 def batch_size(rank: Rank) -> float:
     """Samples of one forward and backward pass; NaN where they were not counted."""
-    part = steady(rank)
+    part = recent_steps(rank)
     passes = np.maximum(np.nan_to_num(part.column("backward_calls"), nan=1.0), 1)
     return median(part.column("samples") / passes)
 
@@ -105,12 +105,12 @@ def _room(window: Window, rank: Rank) -> float | None:
     if memory is None or own is None or not batch_size(rank) >= 1 or not cuda(rank):
         return None
     # A busy GPU, or one that waits for something else, gains nothing by it. A starved one does.
-    idle = utilisation(own[1])[1] < 100 * BUSY or starved(rank)
-    if not (idle and memory.peak < BUSY * memory.total and elsewhere_share(rank) < WAITING_SHARE):
+    idle = utilisation(own[1])[1] < 100 * BUSY or launch_starved(rank)
+    if not (idle and memory.peak < BUSY * memory.total and waiting_share(rank) < WAITING_SHARE):
         return None
     if _cpus(window) >= BUSY:
         return None
-    used = median(values(own[1], "gpu_memory_used_mb"))
+    used = median(sample_values(own[1], "gpu_memory_used_mb"))
     times = growth(memory, max(used - memory.reserved, 0.0) if used == used else 0.0)
     return times if times >= WORTH else None
 
@@ -118,7 +118,9 @@ def _room(window: Window, rank: Rank) -> float | None:
 def _cpus(window: Window) -> float:
     """95th percentile of the share of usable CPUs in use, of the busiest host; 0 where unknown."""
     shares = [
-        quantile(values(table, "cpu_used") / np.maximum(values(table, "cpu_usable"), 1e-9), 0.95)
+        quantile(
+            sample_values(table, "cpu_used") / np.maximum(sample_values(table, "cpu_usable"), 1e-9), 0.95
+        )
         for table in window.hosts.values()
     ]
     return float(np.nanmax([0.0, *shares]))

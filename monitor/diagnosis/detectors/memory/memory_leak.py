@@ -24,9 +24,15 @@ import numpy as np
 
 from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import total_mb
-from monitor.diagnosis.signals.memory import Held, limit_mb, main_process, on_device, process_tree
-from monitor.diagnosis.signals.steady import epoch_starts, steady
+from monitor.diagnosis.signals.cuda_device import total_mb
+from monitor.diagnosis.signals.memory_samples import (
+    MemorySamples,
+    limit_mb,
+    main_process,
+    on_device,
+    process_tree,
+)
+from monitor.diagnosis.signals.training_steps import epoch_starts, recent_steps
 
 CODE = "memory_leak"
 NEEDS = frozenset({"memory", "steps"})
@@ -80,7 +86,7 @@ class Climb:
     step_mb: float
     second_mb: float
     of: str
-    memory: Held
+    memory: MemorySamples
 
 
 def detect(window: Window) -> Finding | None:
@@ -107,7 +113,7 @@ def detect(window: Window) -> Finding | None:
 
 
 def _climb(window: Window, rank: Rank) -> Climb | None:
-    """The climb in the steady part of the run, None where there is none that counts.
+    """The climb after the warm-up, None where there is none that counts.
 
     What the tree climbs while the main process does not is the workers'.
     """
@@ -126,7 +132,7 @@ def _last_s(rank: Rank) -> float:
     return float(ends[-1]) if len(ends) else 0.0
 
 
-def _grown(of: str, memory: Held, least: float) -> Climb | None:
+def _grown(of: str, memory: MemorySamples, least: float) -> Climb | None:
     if len(memory) < FEW_SAMPLES or memory.step[-1] - memory.step[0] < STEPS:
         return None
     seen = len(memory) >= SAMPLES and memory.t_s[-1] - memory.t_s[0] >= LASTED_S
@@ -146,7 +152,7 @@ def _limit(window: Window, climb: Climb) -> float | None:
     return min(known, default=None)
 
 
-def _lasts(memory: Held, grown_mb: float) -> bool:
+def _lasts(memory: MemorySamples, grown_mb: float) -> bool:
     """Whether every third of the steps took part in the growth."""
     thirds = np.linspace(memory.step[0], memory.step[-1], 4)
     levels = np.interp(thirds, memory.step, memory.mb)
@@ -154,4 +160,4 @@ def _lasts(memory: Held, grown_mb: float) -> bool:
 
 
 def _may_fill_a_cache(window: Window, rank: Rank) -> bool:
-    return not window.finished and not len(epoch_starts(window, steady(rank)))
+    return not window.finished and not len(epoch_starts(window, recent_steps(rank)))

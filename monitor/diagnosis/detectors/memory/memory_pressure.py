@@ -25,11 +25,11 @@ from typing import Any
 from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.ranking import gravity
 from monitor.diagnosis.core.window import Rank, Table, Window
-from monitor.diagnosis.signals.device import allocator, number, rows
+from monitor.diagnosis.signals.cpu_contention import sample_values
+from monitor.diagnosis.signals.cuda_device import allocator, cuda_rows, number
 from monitor.diagnosis.signals.facts import ranks_where
-from monitor.diagnosis.signals.machine import values
 from monitor.diagnosis.signals.robust import total
-from monitor.diagnosis.signals.steady import train_loader
+from monitor.diagnosis.signals.training_steps import train_loader
 
 CODE = "memory_pressure"
 NEEDS = frozenset({"hosts"})
@@ -92,8 +92,8 @@ def _host(window: Window) -> Finding | None:
     severity: Severity = "critical" if share >= CRITICAL else "warning"
     evidence = {
         "used_share": round(share, 3),
-        "used_mb": round(float(values(samples, used)[-1])),
-        "limit_mb": round(float(values(samples, limit)[-1])),
+        "used_mb": round(float(sample_values(samples, used)[-1])),
+        "limit_mb": round(float(sample_values(samples, limit)[-1])),
     }
     return Finding(
         CODE, severity, _TITLE, name, evidence, _ADVICE.get(name, _ELSE),
@@ -106,8 +106,13 @@ def _device(window: Window) -> Finding | None:
     ooms = [event for event in window.events_of("oom") if not event.get("caught")]
     if ooms:
         return _ran_out(ooms[-1])
-    tried = {number_: total(values(rows(rank), "cuda_retries")) for number_, rank in window.ranks.items()}
-    failed = {number_: total(values(rows(rank), "cuda_ooms")) for number_, rank in window.ranks.items()}
+    tried = {
+        number_: total(sample_values(cuda_rows(rank), "cuda_retries"))
+        for number_, rank in window.ranks.items()
+    }
+    failed = {
+        number_: total(sample_values(cuda_rows(rank), "cuda_ooms")) for number_, rank in window.ranks.items()
+    }
     most_tried, most_failed = max(tried.values(), default=0.0), max(failed.values(), default=0.0)
     if not most_failed and most_tried < RETRIES:
         return _near_full(window)
@@ -156,7 +161,7 @@ def _near_full(window: Window) -> Finding | None:
 
 def _share(samples: Table, used: str, limit: str) -> float:
     """Share of the limit in use in each of the newest samples, at least; 0 where it is not known."""
-    part, whole = values(samples, used)[-LASTING:], values(samples, limit)[-LASTING:]
+    part, whole = sample_values(samples, used)[-LASTING:], sample_values(samples, limit)[-LASTING:]
     if len(part) < LASTING or not (whole > 0).all():
         return 0.0
     least = float((part / whole).min())

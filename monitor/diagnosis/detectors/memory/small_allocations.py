@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import CAUGHT_UP, known, per_step, rows, timed
+from monitor.diagnosis.signals.cuda_device import CAUGHT_UP, cuda_rows, measured, per_step, timed
 from monitor.diagnosis.signals.facts import numbers, ranks_where
 from monitor.diagnosis.signals.robust import median
-from monitor.diagnosis.signals.steady import steady, step_ms
+from monitor.diagnosis.signals.training_steps import recent_steps, step_ms
 
 CODE = "small_allocations"
 NEEDS = frozenset({"allocator", "cuda", "steps", "timing"})
@@ -34,10 +34,10 @@ def detect(window: Window) -> Finding | None:
     ranks = ranks_where(window, _many)
     if not ranks:
         return None
-    table = rows(ranks[0])
+    table = cuda_rows(ranks[0])
     small = per_step(table, "cuda_small_allocs")
     return Finding(
-        CODE, "info", "Very many small GPU tensors", "small tensors in every step", known({
+        CODE, "info", "Very many small GPU tensors", "small tensors in every step", measured({
             "small_allocations_per_step": round(small),
             "allocations_per_step": round(per_step(table, "cuda_allocs"), 1),
             "every_us": round(1e3 * _step_ms(ranks[0]) / small, 1),
@@ -49,10 +49,10 @@ def detect(window: Window) -> Finding | None:
 
 
 def _many(rank: Rank) -> bool:
-    table = rows(rank)
+    table = cuda_rows(rank)
     small, done = per_step(table, "cuda_small_allocs"), timed(table, "gpu_caught_up")
     return small >= ALLOCATIONS and 1e3 * _step_ms(rank) / small <= EVERY_US and done >= CAUGHT_UP
 
 
 def _step_ms(rank: Rank) -> float:
-    return median(step_ms(steady(rank)))
+    return median(step_ms(recent_steps(rank)))

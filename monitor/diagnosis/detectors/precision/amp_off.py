@@ -22,11 +22,11 @@ from typing import Any
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import capability, compute, gpu, starved
+from monitor.diagnosis.signals.cpu_contention import sample_values
+from monitor.diagnosis.signals.cuda_device import capability, compute, gpu, launch_starved
 from monitor.diagnosis.signals.facts import fact, facts_of, numbers, on_gpu, ranks_where
-from monitor.diagnosis.signals.machine import values
 from monitor.diagnosis.signals.robust import mean
-from monitor.diagnosis.signals.steady import steady
+from monitor.diagnosis.signals.training_steps import recent_steps
 
 CODE = "amp_off"
 NEEDS = frozenset({"steps", "model", "precision"})
@@ -58,7 +58,7 @@ def detect(window: Window) -> Finding | None:
     on_device = any(on_gpu(model) for model in facts_of(rank, "model"))
     device = "cuda" if on_device else "cpu"
     own = gpu(window, rank) if on_device else None
-    tensor = mean(values(own[1], "gpu_tensor_activity")) if own else float("nan")
+    tensor = mean(sample_values(own[1], "gpu_tensor_activity")) if own else float("nan")
     return Finding(
         CODE, "info", "Mixed precision is off", "float32 compute on fast 16-bit hardware",
         {
@@ -76,7 +76,12 @@ def _would_gain(rank: Rank) -> bool:
     if fact(rank, "precision").get("autocast"):
         return False
     taken = compute(rank)
-    if not steady(rank).count or taken.share < COMPUTE_SHARE or taken.ms < COMPUTE_MS or starved(rank):
+    if (
+        not recent_steps(rank).count
+        or taken.share < COMPUTE_SHARE
+        or taken.ms < COMPUTE_MS
+        or launch_starved(rank)
+    ):
         return False
     return any(_fast_in_half(rank, model) for model in facts_of(rank, "model") if _in_float32(model))
 

@@ -18,8 +18,8 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.facts import fact, numbers
+from monitor.diagnosis.signals.loss_scale import after_settling, optimizer_rows
 from monitor.diagnosis.signals.robust import Values
-from monitor.diagnosis.signals.scaling import optimizer_rows, settled
 
 CODE = "amp_scale_collapse"
 NEEDS = frozenset({"scaler"})
@@ -71,7 +71,7 @@ def _collapsed(rank: Rank, scale: Values) -> bool:
         return False
     if scale[-1] < LOWEST:
         return True
-    after = settled(rank, optimizer_rows(rank))
+    after = after_settling(rank, optimizer_rows(rank))
     later = rank.column("loss_scale")[after]
     later = later[~np.isnan(later)]
     return (

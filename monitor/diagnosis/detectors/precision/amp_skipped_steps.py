@@ -19,9 +19,9 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.facts import fact, numbers
+from monitor.diagnosis.signals.loss_scale import after_settling, optimizer_rows
 from monitor.diagnosis.signals.robust import median
-from monitor.diagnosis.signals.scaling import optimizer_rows, settled
-from monitor.diagnosis.signals.steady import steady
+from monitor.diagnosis.signals.training_steps import recent_steps
 
 CODE = "amp_skipped_steps"
 NEEDS = frozenset({"scaler"})
@@ -37,13 +37,13 @@ ENOUGH = 40
 
 def detect(window: Window) -> Finding | None:
     """The rank that skips most speaks; the first steps, in which a scale settles, never count."""
-    parts = [steady(window.ranks[number]) for number in sorted(window.ranks)]
+    parts = [recent_steps(window.ranks[number]) for number in sorted(window.ranks)]
     shares = {part.rank: _share(part) for part in parts}
     ranks = [part for part in parts if shares[part.rank] > SKIPPED_SHARE]
     if not ranks:
         return None
     rank = max(ranks, key=lambda one: shares[one.rank])
-    rows = settled(rank, optimizer_rows(rank))
+    rows = after_settling(rank, optimizer_rows(rank))
     skips = rows[np.nan_to_num(rank.column("amp_skipped")[rows]) > 0]
     steps = rank.steps["step"]
     return Finding(
@@ -59,7 +59,7 @@ def detect(window: Window) -> Finding | None:
 
 def _share(rank: Rank) -> float:
     """Share of optimizer steps skipped since the scale settled; 0 where too few came after."""
-    rows = settled(rank, optimizer_rows(rank))
+    rows = after_settling(rank, optimizer_rows(rank))
     if len(rows) < ENOUGH:
         return 0.0
     return float(np.mean(np.nan_to_num(rank.column("amp_skipped")[rows]) > 0))

@@ -18,7 +18,7 @@ from typing import Any
 from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import capability
+from monitor.diagnosis.signals.cuda_device import capability
 from monitor.diagnosis.signals.facts import facts_of, half_autocast, numbers, on_gpu, ranks_where
 
 CODE = "amp_unaligned_shapes"

@@ -21,7 +21,7 @@ from typing import Any
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import capability, compute, cuda, starved
+from monitor.diagnosis.signals.cuda_device import capability, compute, cuda, launch_starved
 from monitor.diagnosis.signals.facts import fact, facts_of, numbers, on_gpu, ranks_where
 
 CODE = "tf32_off"
@@ -59,7 +59,7 @@ def _would_gain(rank: Rank) -> bool:
     version, taken = capability(rank), compute(rank)
     if version is None or version[0] < TF32 or cuda(rank).get("matmul_precision") != "highest":
         return False
-    if fact(rank, "precision").get("autocast") or starved(rank):
+    if fact(rank, "precision").get("autocast") or launch_starved(rank):
         return False
     heavy = taken.share >= COMPUTE_SHARE and taken.ms >= COMPUTE_MS
     return heavy and any(_multiplies(model) for model in facts_of(rank, "model"))

@@ -21,7 +21,14 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.steady import cut, cycles, phase_ms, span, step_ms, trained
+from monitor.diagnosis.signals.training_steps import (
+    after_warmup,
+    phase_ms,
+    slice_steps,
+    step_ms,
+    step_range,
+    whole_periods,
+)
 
 CODE = "checkpoint_stall"
 NEEDS = frozenset({"steps"})
@@ -55,7 +62,7 @@ def detect(window: Window) -> Finding | None:
         return None
     one = max(costly, key=lambda each: each.share)
     every, place = _every(one), _location(window, one.rank)
-    first, last = span(one.rank)
+    first, last = step_range(one.rank)
     return Finding(
         CODE, "warning" if one.share >= SHARE else "info",
         "Saving checkpoints holds up training", "saves too often",
@@ -81,12 +88,12 @@ def detect(window: Window) -> Finding | None:
 
 
 def _saving(rank: Rank) -> Saving | None:
-    part = trained(rank)
+    part = after_warmup(rank)
     rows = np.flatnonzero(phase_ms(part, "checkpoint") > 0)
-    whole = cycles(rows)
+    whole = whole_periods(rows)
     if whole is None:
         return None
-    part = cut(part, whole.start, whole.stop)
+    part = slice_steps(part, whole.start, whole.stop)
     saving = phase_ms(part, "checkpoint")
     saves = int((saving > 0).sum())
     share = float(saving.sum() / np.nansum(step_ms(part)))

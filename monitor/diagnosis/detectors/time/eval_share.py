@@ -21,7 +21,14 @@ from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.robust import runs
-from monitor.diagnosis.signals.steady import cut, cycles, phase_ms, span, step_ms, trained
+from monitor.diagnosis.signals.training_steps import (
+    after_warmup,
+    phase_ms,
+    slice_steps,
+    step_ms,
+    step_range,
+    whole_periods,
+)
 
 CODE = "eval_share"
 NEEDS = frozenset({"steps"})
@@ -52,7 +59,7 @@ def detect(window: Window) -> Finding | None:
     if not costly:
         return None
     one = max(costly, key=lambda each: each.share)
-    first, last = span(one.rank)
+    first, last = step_range(one.rank)
     every = one.rank.count / one.times
     wanted = math.ceil(every * one.share * (1 - TARGET_SHARE) / (TARGET_SHARE * max(1 - one.share, 0.01)))
     basis = message(
@@ -77,15 +84,15 @@ def detect(window: Window) -> Finding | None:
 
 
 def _evaluating(rank: Rank) -> Evaluating | None:
-    part = trained(rank)
+    part = after_warmup(rank)
     stretches = runs(phase_ms(part, "eval") > 0)
     # An evaluation may reach into the row after it, hence stretches; one in every step is one long stretch.
     ends = np.array([after - 1 for _, after in stretches], dtype=np.int64)
     rows = ends if len(ends) >= 3 else np.flatnonzero(phase_ms(part, "eval") > 0)
-    whole = cycles(rows)
+    whole = whole_periods(rows)
     if whole is None:
         return None
-    part = cut(part, whole.start, whole.stop)
+    part = slice_steps(part, whole.start, whole.stop)
     evaluating, times = phase_ms(part, "eval"), len(rows) - 1
     return Evaluating(
         part, float(evaluating.sum() / np.nansum(step_ms(part))), times, float(evaluating.sum()) / times

@@ -23,11 +23,11 @@ from __future__ import annotations
 from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import cuda, idle_share, per_step, rows
+from monitor.diagnosis.signals.cuda_device import cuda, cuda_rows, idle_share, per_step
 from monitor.diagnosis.signals.facts import fact, facts_of, numbers, on_gpu, ranks_where
 from monitor.diagnosis.signals.robust import mean
 from monitor.diagnosis.signals.stack_attribution import worst
-from monitor.diagnosis.signals.steady import span, steady, step_ms
+from monitor.diagnosis.signals.training_steps import recent_steps, step_ms, step_range
 
 CODE = "host_sync"
 NEEDS = frozenset({"steps", "other_stacks"})
@@ -55,10 +55,10 @@ def _read(window: Window) -> Finding | None:
     if found is None:
         return None
     loss, ranks = found
-    first, last = span(loss.rank)
+    first, last = step_range(loss.rank)
     gpu = any(on_gpu(model) for model in facts_of(loss.rank, "model"))
     basis = message("{ms:.1f} ms of each step go into reading values out of tensors", ms=loss.ms)
-    idle = idle_share(rows(loss.rank)) if gpu else float("nan")
+    idle = idle_share(cuda_rows(loss.rank)) if gpu else float("nan")
     return Finding(
         CODE, _severity(idle) if gpu else "warning", "Values are read one by one", "values read every step",
         {
@@ -80,8 +80,8 @@ def _synchronised(window: Window) -> Finding | None:
     if not ranks:
         return None
     rank = max(ranks, key=_waited_share)
-    table, idle = rows(rank), idle_share(rows(rank))
-    first, last = span(steady(rank))
+    table, idle = cuda_rows(rank), idle_share(cuda_rows(rank))
+    first, last = step_range(recent_steps(rank))
     return Finding(
         CODE, _severity(idle), "The loop waits for the GPU", "explicit synchronisation",
         {
@@ -101,10 +101,10 @@ def _severity(idle: float) -> Severity:
 
 def _waited_share(rank: Rank) -> float:
     """Share of the step waited in explicit synchronisations, 0 below one a step."""
-    table = rows(rank)
+    table = cuda_rows(rank)
     if not (cuda(rank) and per_step(table, "cuda_syncs") >= SYNCS):
         return 0.0
-    return per_step(table, "cuda_sync_ms") / max(mean(step_ms(steady(rank))), 1e-9)
+    return per_step(table, "cuda_sync_ms") / max(mean(step_ms(recent_steps(rank))), 1e-9)
 
 
 def _place(rank: Rank) -> str | None:

@@ -19,7 +19,7 @@ from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Window
 from monitor.diagnosis.signals.stack_attribution import Loss, worst
-from monitor.diagnosis.signals.steady import span
+from monitor.diagnosis.signals.training_steps import step_range
 
 CODE = "logging_stall"
 NEEDS = frozenset({"steps", "other_stacks"})
@@ -39,7 +39,7 @@ def detect(window: Window) -> Finding | None:
     if found is None:
         return None
     loss, ranks = found
-    first, last = span(loss.rank)
+    first, last = step_range(loss.rank)
     return Finding(
         CODE, "warning", "Logging holds up training", "logging in the training loop",
         {

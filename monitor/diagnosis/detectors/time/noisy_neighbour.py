@@ -16,8 +16,13 @@ import numpy as np
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.signals.cpu_contention import (
+    others_cpu,
+    runq_share,
+    samples_while_training,
+    usable_cpus,
+)
 from monitor.diagnosis.signals.facts import numbers, ranks_where
-from monitor.diagnosis.signals.machine import others_cpu, runq_share, training, usable_cpus
 from monitor.diagnosis.signals.robust import mean
 
 CODE = "noisy_neighbour"
@@ -58,5 +63,5 @@ def detect(window: Window) -> Finding | None:
 
 
 def _lasted_s(rank: Rank) -> float:
-    times = training(rank).get("t_s")
+    times = samples_while_training(rank).get("t_s")
     return float(times[-1] - times[0]) if times is not None and len(times) else 0.0

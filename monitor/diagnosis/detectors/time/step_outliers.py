@@ -22,10 +22,10 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.machine import crowded
+from monitor.diagnosis.signals.cpu_contention import cpus_contended
+from monitor.diagnosis.signals.model_work import WORKING, batch_sizes, work_ms
 from monitor.diagnosis.signals.robust import Mask, Values, local_median, median, runs
-from monitor.diagnosis.signals.steady import phase_ms, share, span, steady
-from monitor.diagnosis.signals.work import WORKING, sizes, work_ms
+from monitor.diagnosis.signals.training_steps import phase_ms, recent_steps, share, step_range
 
 CODE = "step_outliers"
 NEEDS = frozenset({"steps"})
@@ -69,7 +69,7 @@ def detect(window: Window) -> Finding | None:
     if not found:
         return None
     one = max(found, key=lambda each: each.share)
-    usual, first_last = median(work_ms(one.rank)[~one.rows]), span(one.rank)
+    usual, first_last = median(work_ms(one.rank)[~one.rows]), step_range(one.rank)
     slow = work_ms(one.rank)[one.rows]
     collected = one.cause == "garbage collection"
     what = "collecting garbage" if collected else "steps far slower than their neighbours"
@@ -90,7 +90,7 @@ def detect(window: Window) -> Finding | None:
 
 
 def _judge(window: Window, rank: Rank) -> Outliers | None:
-    part = steady(rank)
+    part = recent_steps(rank)
     if not part.count:
         return None
     rows, excess = _outliers(part)
@@ -101,7 +101,7 @@ def _judge(window: Window, rank: Rank) -> Outliers | None:
     lost = share(excess, part)
     scattered = max((after - first for first, after in runs(rows)), default=0) <= STRETCH
     several = SEVERAL <= rows.sum() <= RARE * part.count
-    if not (several and scattered and lost >= LOST_SHARE) or crowded(window, rank):
+    if not (several and scattered and lost >= LOST_SHARE) or cpus_contended(window, rank):
         return None
     return Outliers(part, rows, excess, lost, message("slow {phase}", phase=_phase(part, rows)))
 
@@ -117,7 +117,7 @@ def _outliers(part: Rank) -> tuple[Mask, Values]:
     for kind in (stepped, ~stepped):
         if kind.any():
             base[kind] = local_median(work[kind], NEIGHBOURS)
-    size = sizes(part)
+    size = batch_sizes(part)
     if size is not None:
         base = base * np.maximum(np.nan_to_num(size / median(size), nan=1.0), 1.0)
     rows = np.asarray((work > TIMES * base) & (base > 0))

@@ -16,9 +16,9 @@ from __future__ import annotations
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.signals.cpu_contention import ranks_per_host, runq_share, usable_cpus
 from monitor.diagnosis.signals.facts import fact, numbers, ranks_where
-from monitor.diagnosis.signals.machine import ranks_per_host, runq_share, usable_cpus
-from monitor.diagnosis.signals.steady import train_loader
+from monitor.diagnosis.signals.training_steps import train_loader
 
 CODE = "threads_oversubscribed"
 NEEDS = frozenset({"steps"})

@@ -21,11 +21,11 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
+from monitor.diagnosis.signals.cpu_contention import BUSY_RUNQ, sample_values
 from monitor.diagnosis.signals.facts import fact
-from monitor.diagnosis.signals.machine import BUSY_RUNQ, values
+from monitor.diagnosis.signals.model_work import slowest_phase, work_ms
 from monitor.diagnosis.signals.robust import Values, change_point, mean, median
-from monitor.diagnosis.signals.steady import cut, share, trained
-from monitor.diagnosis.signals.work import slowest_phase, work_ms
+from monitor.diagnosis.signals.training_steps import after_warmup, share, slice_steps
 
 CODE = "throughput_regression"
 NEEDS = frozenset({"steps"})
@@ -58,7 +58,7 @@ BLOCKS = 4_000
 
 @dataclass(frozen=True)
 class Change:
-    """One rank's change: its steady part, the row it began at, working ms a step before and after."""
+    """One rank's change: its steps, the row it began at, working ms a step before and after."""
 
     rank: Rank
     row: int
@@ -95,7 +95,7 @@ def detect(window: Window) -> Finding | None:
 
 
 def _change(rank: Rank) -> Change | None:
-    part = trained(rank)
+    part = after_warmup(rank)
     if part.count < 2 * STEPS:
         return None
     size = -(-part.count // BLOCKS)
@@ -120,7 +120,7 @@ def _blocks(work: Values, size: int) -> Values:
 
 
 def _why(one: Change) -> tuple[str, Severity, str]:
-    before, after = cut(one.rank, 0, one.row), cut(one.rank, one.row)
+    before, after = slice_steps(one.rank, 0, one.row), slice_steps(one.rank, one.row)
     for key, name in _LARGER:
         if mean(after.column(key)) > LARGER * mean(before.column(key)):
             return message("larger {name}", name=name), "info", "Nothing to do: each step does more."
@@ -143,6 +143,6 @@ def _why(one: Change) -> tuple[str, Severity, str]:
 
 def _runq(part: Rank) -> float:
     """Share of the part's time that the main thread was ready without a CPU; NaN if unknown."""
-    times = values(part.samples, "t_s")
+    times = sample_values(part.samples, "t_s")
     first, last = float(part.steps["t_s"][0]), float(part.steps["t_s"][-1])
-    return mean(values(part.samples, "runq_share")[(times >= first) & (times <= last)])
+    return mean(sample_values(part.samples, "runq_share")[(times >= first) & (times <= last)])

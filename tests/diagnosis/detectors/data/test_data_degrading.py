@@ -10,7 +10,7 @@ from windows import rank, samples, window
 
 from monitor.diagnosis.detectors.data import data_starvation
 from monitor.diagnosis.detectors.data.data_degrading import detect
-from monitor.diagnosis.signals.waiting import GROWTH_MS, GROWTH_TIMES
+from monitor.diagnosis.signals.loader_waits import GROWTH_MS, GROWTH_TIMES
 
 RAMP = np.linspace(0, 1, 160)
 

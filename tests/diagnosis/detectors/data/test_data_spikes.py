@@ -8,7 +8,7 @@ from windows import every, loader, rank, samples, window
 
 from monitor.diagnosis.detectors.data import data_starvation
 from monitor.diagnosis.detectors.data.data_spikes import LOST_SHARE, detect
-from monitor.diagnosis.signals.waiting import HANDOVER_MS, SEVERAL, SPIKE_MS
+from monitor.diagnosis.signals.loader_waits import HANDOVER_MS, SEVERAL, SPIKE_MS
 
 #: Every 20th wait this long loses exactly LOST_SHARE of 20 steps of 14 ms of work.
 AT_MS = (LOST_SHARE * (19 * 16 + 14) + HANDOVER_MS) / (1 - LOST_SHARE)

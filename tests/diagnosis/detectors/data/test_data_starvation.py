@@ -10,7 +10,7 @@ from windows import env, every, loader, rank, samples, window
 
 from monitor.diagnosis.core.window import Window
 from monitor.diagnosis.detectors.data.data_starvation import COLD_EPOCH_S, LOST_SHARE, detect
-from monitor.diagnosis.signals.waiting import CROWDED_HANDOVER_MS, HANDOVER_MS
+from monitor.diagnosis.signals.loader_waits import CROWDED_HANDOVER_MS, HANDOVER_MS
 
 OTHER_MS = 14.0
 

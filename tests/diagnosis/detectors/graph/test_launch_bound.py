@@ -9,7 +9,7 @@ from devices import on_gpu
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.detectors.graph.launch_bound import LOW_UTIL, detect
-from monitor.diagnosis.signals.device import CAUGHT_UP, STARVED_SHARE
+from monitor.diagnosis.signals.cuda_device import CAUGHT_UP, STARVED_SHARE
 
 #: A step of 20 ms on the GPU, 17 of them in phases at whose end it was done.
 STARVED = {

@@ -10,7 +10,7 @@ from windows import samples
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.detectors.memory.memory_headroom import BUSY, FILL, MOST, detect, growth
-from monitor.diagnosis.signals.device import Allocator
+from monitor.diagnosis.signals.cuda_device import Allocator
 
 #: 6 GB stay between steps, a batch of 32 takes 14 more, of 80 GB.
 SMALL = {"cuda_allocated_mb": 6_000, "cuda_peak_mb": 20_000, "cuda_reserved_mb": 22_000}

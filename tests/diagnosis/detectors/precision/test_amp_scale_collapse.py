@@ -8,7 +8,7 @@ from windows import rank, window
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.detectors.precision.amp_scale_collapse import FALL, LOWEST, detect
-from monitor.diagnosis.signals.scaling import SETTLING_STEPS
+from monitor.diagnosis.signals.loss_scale import SETTLING_STEPS
 
 
 def found(scale: np.ndarray, skipped: np.ndarray | float) -> Finding | None:

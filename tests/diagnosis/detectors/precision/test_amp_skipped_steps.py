@@ -8,8 +8,8 @@ from windows import rank, window
 
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.detectors.precision.amp_skipped_steps import ENOUGH, SKIPPED_SHARE, detect
-from monitor.diagnosis.signals.scaling import SETTLING_STEPS
-from monitor.diagnosis.signals.steady import WARMUP_STEPS
+from monitor.diagnosis.signals.loss_scale import SETTLING_STEPS
+from monitor.diagnosis.signals.training_steps import WARMUP_STEPS
 
 
 def found(skipped: np.ndarray, stepped: np.ndarray | None = None) -> Finding | None:

@@ -10,15 +10,15 @@ import pytest
 from windows import env, loader, rank, samples, window
 
 from monitor.diagnosis.core.window import Window
-from monitor.diagnosis.signals.machine import (
+from monitor.diagnosis.signals.cpu_contention import (
     AFTER_S,
     BUSY_RUNQ,
     FULL_CPU,
     OTHERS_CPU,
-    crowded,
+    cpus_contended,
     others_cpu,
     ranks_per_host,
-    recent,
+    recent_samples,
     runq_share,
     usable_cpus,
 )
@@ -27,7 +27,7 @@ from monitor.diagnosis.signals.machine import (
 def crowd(runq: float = 0.0, used: float = 1.0, own: float = 0.9) -> bool:
     taken = samples(20, runq_share=runq, main_cpu=own, workers_cpu=0.0)
     one = rank(300, samples=taken)
-    return crowded(window(one, hosts={"here": samples(20, cpu_used=used, cpu_usable=2.0)}), one)
+    return cpus_contended(window(one, hosts={"here": samples(20, cpu_used=used, cpu_usable=2.0)}), one)
 
 
 @pytest.mark.parametrize(("runq", "busy"), [(BUSY_RUNQ * 0.99, False), (BUSY_RUNQ * 1.01, True)])
@@ -68,7 +68,7 @@ def test_without_samples_nobody_knows():
     one = rank(300)
     assert math.isnan(runq_share(one))
     assert math.isnan(others_cpu(window(one)))
-    assert not crowded(window(one), one)
+    assert not cpus_contended(window(one), one)
 
 
 def test_all_ranks_are_our_own():
@@ -103,4 +103,4 @@ def test_ranks_share_their_host():
 
 def test_old_samples_are_left_out():
     """Only the last minutes are recent."""
-    assert recent(samples(1000, 1.0))["t_s"][0] == pytest.approx(699)
+    assert recent_samples(samples(1000, 1.0))["t_s"][0] == pytest.approx(699)

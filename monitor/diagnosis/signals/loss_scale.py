@@ -1,4 +1,4 @@
-"""Scaling: which optimizer steps of a run with a loss scaler may be judged."""
+"""Which optimizer steps of a run with a gradient scaler may be judged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def optimizer_rows(rank: Rank) -> Rows:
     return np.flatnonzero((np.nan_to_num(stepped) > 0) | (np.nan_to_num(skipped) > 0))
 
 
-def settled(rank: Rank, rows: Rows) -> Rows:
+def after_settling(rank: Rank, rows: Rows) -> Rows:
     """Those of `rows` after the scale has settled: after the run's first streak of skips and a while."""
     if not len(rows) or rank.steps["step"][rows[0]] > SETTLING_STEPS:
         return rows

@@ -1,4 +1,4 @@
-"""Exchange: what ranks spend on communication, step by step beside each other.
+"""What ranks spend on communication, step by step beside each other.
 
 All ranks' steps are equally long when one makes the others wait: they meet in a collective in every step.
 So ranks are told apart by what they wait for. Whoever comes last waits for nobody; what even that rank
@@ -17,7 +17,7 @@ from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.facts import Fact, fact
 from monitor.diagnosis.signals.rank_alignment import aligned
 from monitor.diagnosis.signals.robust import Values, median
-from monitor.diagnosis.signals.steady import MIN_STEPS, phase_ms, steady, step_ms
+from monitor.diagnosis.signals.training_steps import MIN_STEPS, phase_ms, recent_steps, step_ms
 
 Matrix = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def exchange(window: Window) -> Exchange | None:
     """
     if window.briefs:
         return _over_stretches(window)
-    parts = [steady(window.ranks[number]) for number in sorted(window.ranks)]
+    parts = [recent_steps(window.ranks[number]) for number in sorted(window.ranks)]
     parts = [part for part in parts if part.count >= MIN_STEPS and _measured(part)]
     if not parts:
         return None
@@ -109,7 +109,7 @@ def last_shares(window: Window) -> dict[int, float]:
 
 def sampled_share(rank: Rank) -> float | None:
     """Exposed communication's share of the step, from torch's own samples on a GPU; None without them."""
-    ddp, part = fact(rank, "ddp"), steady(rank)
+    ddp, part = fact(rank, "ddp"), recent_steps(rank)
     exposed, whole = ddp.get("exposed_ms"), median(step_ms(part)) if part.count else 0.0
     if exposed is None or (ddp.get("sampled") or 0) < SAMPLED or not whole > 0:
         return None
@@ -119,7 +119,7 @@ def sampled_share(rank: Rank) -> float | None:
 
 def redundant(rank: Rank) -> float | None:
     """Gradient exchanges per optimizer step, over whole accumulation cycles; None where it is not known."""
-    part = steady(rank)
+    part = recent_steps(rank)
     steps = np.nan_to_num(part.column("optimizer_steps")) + np.nan_to_num(part.column("amp_skipped"))
     ends, syncs = np.flatnonzero(steps), part.column("syncs")
     if len(ends) < 3 or np.isnan(syncs).all():
@@ -133,7 +133,7 @@ def bus_gb_s(ddp: Fact, rank: Rank) -> float | None:
 
     2 (n − 1) ÷ n times the bytes, over the time (NVIDIA nccl-tests, PERFORMANCE.md).
     """
-    ranks, part = ddp.get("world_size"), steady(rank)
+    ranks, part = ddp.get("world_size"), recent_steps(rank)
     took_ms, size_mb = median(part.column("collective_ms")), median(part.column("collective_mb"))
     if not ranks or ranks < 2 or not took_ms > 0 or not size_mb > 0:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from windows import env, every, rank, window
 
-from monitor.diagnosis.signals.exchange import SAMPLED, bus_gb_s, exchange, redundant, sampled_share
+from monitor.diagnosis.signals.communication import SAMPLED, bus_gb_s, exchange, redundant, sampled_share
 
 
 def test_what_the_last_one_spends_is_the_transfer():

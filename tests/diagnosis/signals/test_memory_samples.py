@@ -7,7 +7,7 @@ from devices import gpu_rank
 from windows import rank, samples, window
 
 from monitor.diagnosis.core.window import Rank
-from monitor.diagnosis.signals.memory import AFTER_S, limit_mb, main_process, on_device, process_tree
+from monitor.diagnosis.signals.memory_samples import AFTER_S, limit_mb, main_process, on_device, process_tree
 
 
 def test_samples_know_their_step():

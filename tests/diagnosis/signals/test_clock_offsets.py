@@ -12,7 +12,7 @@ from together import together
 from windows import rank, window
 
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.clocks import SCATTER_S, offsets
+from monitor.diagnosis.signals.clock_offsets import SCATTER_S, offsets
 from monitor.tape.reader import TapeReader
 
 

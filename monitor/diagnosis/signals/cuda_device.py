@@ -1,4 +1,4 @@
-"""Device: what a rank's CUDA device did while it trained, from the probe's rows and the driver's samples."""
+"""What a rank's CUDA device did while it trained, from the probe's rows and the driver's samples."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.diagnosis.core.window import Column, Rank, Table, Window
+from monitor.diagnosis.signals.cpu_contention import AFTER_S, recent_samples, sample_values
 from monitor.diagnosis.signals.facts import Fact, fact
-from monitor.diagnosis.signals.machine import AFTER_S, recent, values
 from monitor.diagnosis.signals.robust import mean, median, quantile
-from monitor.diagnosis.signals.steady import MIN_STEPS, WARMUP_STEPS, phase_ms, share, steady
+from monitor.diagnosis.signals.training_steps import MIN_STEPS, WARMUP_STEPS, phase_ms, recent_steps, share
 
 #: Rows or samples in a row that must show a state (own, as for memory_pressure: a peak is no state).
 LASTING = 3
@@ -85,14 +85,14 @@ def capability(rank: Rank) -> tuple[int, int] | None:
     return (parts[0], parts[1]) if len(parts) == 2 else None
 
 
-def rows(rank: Rank) -> Table:
+def cuda_rows(rank: Rank) -> Table:
     """The probe's rows of the recent past, after the warm-up. Counts in them are of the second before."""
     return _during(rank, rank.cuda, whole_rows=True)
 
 
 def per_step(table: Table, key: str) -> float:
     """A count of the rows in each step; NaN where it was not counted."""
-    counted, steps = values(table, key), values(table, "cuda_steps")
+    counted, steps = sample_values(table, key), sample_values(table, "cuda_steps")
     known = ~np.isnan(counted) & ~np.isnan(steps)
     done = float(steps[known].sum())
     return float(counted[known].sum()) / done if done > 0 else float("nan")
@@ -100,19 +100,23 @@ def per_step(table: Table, key: str) -> float:
 
 def timed(table: Table, key: str) -> float:
     """Mean of a time over all steps that were timed; 0 where none had any, NaN without timed steps."""
-    weight = np.nan_to_num(values(table, "gpu_timed"))
+    weight = np.nan_to_num(sample_values(table, "gpu_timed"))
     whole = float(weight.sum())
-    return float((np.nan_to_num(values(table, key)) * weight).sum()) / whole if whole > 0 else float("nan")
+    return (
+        float((np.nan_to_num(sample_values(table, key)) * weight).sum()) / whole
+        if whole > 0
+        else float("nan")
+    )
 
 
 def allocator(rank: Rank) -> Allocator | None:
     """The allocator in the newest rows: the median of `LASTING`; None without as many."""
-    table = rows(rank)
+    table = cuda_rows(rank)
     if len(table.get("t_s", ())) < LASTING:
         return None
 
     def newest(key: str) -> float:
-        return median(values(table, key)[-LASTING:])
+        return median(sample_values(table, key)[-LASTING:])
 
     return Allocator(
         newest("cuda_allocated_mb"), newest("cuda_reserved_mb"), newest("cuda_split_mb"),
@@ -131,9 +135,9 @@ def number(told: Fact, key: str) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else float("nan")
 
 
-def starved(rank: Rank) -> bool:
+def launch_starved(rank: Rank) -> bool:
     """Whether the device waits for launches: it is done as soon as the host is, within phase after phase."""
-    table = rows(rank)
+    table = cuda_rows(rank)
     done = timed(table, "gpu_caught_up")
     return done >= CAUGHT_UP and starved_share(table) >= STARVED_SHARE
 
@@ -159,27 +163,27 @@ def exposed_between(rank: Rank, host_ms: float) -> float:
     Args:
         host_ms: what the host does, milliseconds a step.
     """
-    table = rows(rank)
+    table = cuda_rows(rank)
     between = timed(table, "gpu_gap_ms") - timed(table, "gpu_data_ms")
-    enough = float(np.nansum(values(table, "gpu_timed"))) >= MIN_STEPS and host_ms > 0
+    enough = float(np.nansum(sample_values(table, "gpu_timed"))) >= MIN_STEPS and host_ms > 0
     return min(max(between, 0.0) / host_ms, 1.0) if enough else 1.0
 
 
 def compute(rank: Rank) -> Compute:
     """On the device where it was timed: the host only launches. Else on the host."""
-    table = rows(rank)
+    table = cuda_rows(rank)
     whole = timed(table, "gpu_step_ms")
     if whole > 0:
         ms = timed(table, "gpu_forward_ms") + timed(table, "gpu_backward_ms")
         return Compute(ms, ms / whole)
-    part = steady(rank)
+    part = recent_steps(rank)
     taken = phase_ms(part, "forward") + phase_ms(part, "backward")
     return Compute(float(taken.mean()) if part.count else 0.0, share(taken, part))
 
 
-def elsewhere_share(rank: Rank) -> float:
+def waiting_share(rank: Rank) -> float:
     """Share of wall time in phases that leave the device waiting for something with a detector of its own."""
-    part = steady(rank)
+    part = recent_steps(rank)
     return float(sum(share(phase_ms(part, phase), part) for phase in WAITING))
 
 
@@ -219,21 +223,21 @@ def on_devices(window: Window) -> dict[str, tuple[Table, tuple[int, ...]]]:
 
 def utilisation(table: Table) -> tuple[float, float]:
     """Median and 95th percentile of a device's utilisation, per cent; NaN if not measured."""
-    used = values(table, "gpu_util")
+    used = sample_values(table, "gpu_util")
     return median(used), quantile(used, 0.95)
 
 
-def average(table: Table, key: str) -> float:
+def sample_mean(table: Table, key: str) -> float:
     """Mean of a column; NaN if not measured."""
-    return mean(values(table, key))
+    return mean(sample_values(table, key))
 
 
-def known(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what was not measured."""
+def measured(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """The evidence without what was not measured."""
     return {key: value for key, value in evidence.items() if value == value}
 
 
-def lasting(flags: NDArray[np.bool_]) -> float:
+def flagged_share(flags: NDArray[np.bool_]) -> float:
     """Share of the samples that show something, 0 without any."""
     return float(np.mean(flags)) if len(flags) else 0.0
 
@@ -241,12 +245,12 @@ def lasting(flags: NDArray[np.bool_]) -> float:
 def _during(rank: Rank, table: Table, *, whole_rows: bool = False) -> Table:
     numbers, ends, times = rank.steps.get("step"), rank.steps.get("t_s"), table.get("t_s")
     if times is None or not len(times) or numbers is None or ends is None or not len(numbers):
-        return recent(table)
+        return recent_samples(table)
     first = float(ends[min(int(np.searchsorted(numbers, WARMUP_STEPS)), len(numbers) - 1)])
     # The first row after the warm-up counts what came in it, too.
     begun = int(np.searchsorted(times, first, side="right")) + whole_rows
     after = int(np.searchsorted(times, float(ends[-1]) + (1.0 if whole_rows else AFTER_S), side="right"))
-    return recent({key: finite(column[min(begun, after) : after]) for key, column in table.items()})
+    return recent_samples({key: finite(column[min(begun, after) : after]) for key, column in table.items()})
 
 
 def finite(column: Column) -> Column:

@@ -1,4 +1,4 @@
-"""Clocks: how far apart the hosts' times are, from the collectives in which their ranks meet.
+"""How far apart the hosts' clocks are, from the collectives in which their ranks meet.
 
 A collective that all ranks take part in ends for all of them at the same moment (within 0.07 ms over gloo,
 docs/measurements.md#clock-alignment). What a step does after it is its optimizer's, so a step's end less its
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.rank_alignment import aligned
 from monitor.diagnosis.signals.robust import median
-from monitor.diagnosis.signals.steady import MIN_STEPS, WARMUP_STEPS, phase_ms
+from monitor.diagnosis.signals.training_steps import MIN_STEPS, WARMUP_STEPS, phase_ms
 
 #: Steps that are compared at most, the newest: quartz clocks drift apart by up to 0.05 ms a second
 #: (measurements.md#clock-alignment).

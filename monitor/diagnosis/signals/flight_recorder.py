@@ -1,4 +1,4 @@
-"""Flight: torch's flight recorder, read for who keeps the others waiting. Pure; nothing is unpickled here.
+"""torch's flight recorder, read for the rank that keeps the others waiting. Pure; nothing is unpickled here.
 
 A dump lists a rank's newest collectives by process group and number. Of ranks that wait for each other all
 the same, three kinds stand out:

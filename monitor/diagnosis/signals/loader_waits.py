@@ -1,4 +1,4 @@
-"""Waiting: where the time spent waiting for batches went. One wait belongs to one detector only.
+"""Where the time spent waiting for batches went. One wait belongs to one detector only.
 
 A wait at the start of an epoch is `worker_respawn`'s, waits that grow are `data_degrading`'s, rare
 long ones are `data_spikes`', and what is left is `data_starvation`'s.
@@ -16,19 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.device import rows, timed
-from monitor.diagnosis.signals.machine import crowded, runq_share, values
+from monitor.diagnosis.signals.cpu_contention import cpus_contended, runq_share, sample_values
+from monitor.diagnosis.signals.cuda_device import cuda_rows, timed
 from monitor.diagnosis.signals.robust import Mask, Values, median, quantile, quarters
-from monitor.diagnosis.signals.steady import (
+from monitor.diagnosis.signals.training_steps import (
     MIN_STEPS,
     WARMUP_STEPS,
-    cut,
     epoch_starts,
     phase_ms,
-    span,
-    stalled,
-    steady,
+    recent_steps,
+    slice_steps,
+    stalled_rows,
     step_ms,
+    step_range,
     train_loader,
 )
 
@@ -81,7 +81,7 @@ GROWTH_EACH = 0.1
 
 @dataclass(frozen=True)
 class Waits:
-    """One rank's waits in its steady part.
+    """One rank's waits in the steps that may be judged.
 
     Attributes:
         rank: the rank, cut to the rows that were judged.
@@ -153,13 +153,13 @@ class Waits:
 
 def waits(window: Window, rank: Rank) -> Waits | None:
     """The rank's waits; None where it has no loader or too few steps."""
-    found, part = train_loader(rank), _past_first_epoch(window, steady(rank))
+    found, part = train_loader(rank), _past_first_epoch(window, recent_steps(rank))
     if found is None or part.count < MIN_STEPS:
         return None
     wait, whole = phase_ms(part, "data"), step_ms(part)
     other = np.maximum(np.nan_to_num(whole, nan=0.0) - wait, 0.0)
-    wait[stalled(window, part)] = other[stalled(window, part)] = 0.0
-    busy = crowded(window, rank)
+    wait[stalled_rows(window, part)] = other[stalled_rows(window, part)] = 0.0
+    busy = cpus_contended(window, rank)
     workers = int(found[1].get("num_workers") or 0)
     starts = _starts(window, part, workers)
     spikes = _spikes(wait, other, starts)
@@ -174,7 +174,7 @@ def waits(window: Window, rank: Rank) -> Waits | None:
     return replace(judged, pattern=_pattern(judged, epoch_starts(window, part)))
 
 
-def rhythm(wait_ms: Values, workers: int) -> bool:
+def worker_rhythm(wait_ms: Values, workers: int) -> bool:
     """Whether the long waits come every `workers` batches: all workers finish, then all are busy again."""
     if workers < 2:
         return False
@@ -187,9 +187,9 @@ def _exposed(rank: Rank, wait_ms: Values) -> float:
 
     Nothing is launched while a batch is fetched: what lies between two events around it is idleness.
     """
-    table = rows(rank)
+    table = cuda_rows(rank)
     waited = float(wait_ms.mean()) if len(wait_ms) else 0.0
-    if not (float(np.nansum(values(table, "gpu_timed"))) >= MIN_STEPS and waited > 0):
+    if not (float(np.nansum(sample_values(table, "gpu_timed"))) >= MIN_STEPS and waited > 0):
         return 1.0
     return min(timed(table, "gpu_idle_ms") / waited, 1.0)
 
@@ -197,10 +197,10 @@ def _exposed(rank: Rank, wait_ms: Values) -> float:
 def _past_first_epoch(window: Window, rank: Rank) -> Rank:
     """Without the first epoch, where enough came after it: it fills the caches for all later ones."""
     starts = epoch_starts(window, rank)
-    first = span(rank)[0]
+    first = step_range(rank)[0]
     if not len(starts) or first is None or first > WARMUP_STEPS:
         return rank
-    return cut(rank, int(starts[0])) if rank.count - starts[0] >= MIN_STEPS else rank
+    return slice_steps(rank, int(starts[0])) if rank.count - starts[0] >= MIN_STEPS else rank
 
 
 def _starts(window: Window, rank: Rank, workers: int) -> Mask:
@@ -222,14 +222,16 @@ def _pattern(one: Waits, epochs: Rows) -> Pattern:
         return "none"
     rare = SEVERAL <= one.spikes.sum() <= RARE * len(one.wait_ms)
     most = float(one.excess_ms[one.spikes].sum()) >= MOST * lost
-    if rare and most and not rhythm(one.wait_ms, one.workers):
+    if rare and most and not worker_rhythm(one.wait_ms, one.workers):
         return "spikes"
     least = CROWDED_HANDOVER_MS if one.crowded else GROWTH_MS
-    climbs = grows(quarters(one.wait_ms), least) or grows(within_epochs(one.wait_ms, epochs), least)
+    climbs = keeps_growing(quarters(one.wait_ms), least) or keeps_growing(
+        quarters_of_epochs(one.wait_ms, epochs), least
+    )
     return "growing" if climbs and not _larger(one.rank) else "steady"
 
 
-def grows(levels: Sequence[float], least_ms: float = GROWTH_MS) -> bool:
+def keeps_growing(levels: Sequence[float], least_ms: float = GROWTH_MS) -> bool:
     """Whether waits climb from each quarter to the next, by `least_ms` in all."""
     rise = levels[-1] - levels[0]
     if not (rise >= least_ms and levels[-1] >= GROWTH_TIMES * levels[0]):
@@ -237,7 +239,7 @@ def grows(levels: Sequence[float], least_ms: float = GROWTH_MS) -> bool:
     return all(after - before >= GROWTH_EACH * rise for before, after in itertools.pairwise(levels))
 
 
-def within_epochs(wait_ms: Values, epochs: Rows) -> tuple[float, float, float, float]:
+def quarters_of_epochs(wait_ms: Values, epochs: Rows) -> tuple[float, float, float, float]:
     """Median wait in each quarter of an epoch, over all whole epochs; NaN below two of them."""
     if len(epochs) < 3:
         return (math.nan,) * 4

@@ -1,4 +1,4 @@
-"""Work: the part of a step that the model itself takes, without waiting, saving and evaluating."""
+"""The part of a step that the model itself takes, without waiting, saving and evaluating."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.diagnosis.core.window import Rank
 from monitor.diagnosis.signals.robust import Values, median
-from monitor.diagnosis.signals.steady import phase_ms, step_ms
+from monitor.diagnosis.signals.training_steps import phase_ms, step_ms
 
 #: Phases that have a detector of their own.
 _ELSEWHERE = ("data", "checkpoint", "eval", "comm")
@@ -21,7 +21,7 @@ def work_ms(rank: Rank) -> Values:
     return np.asarray(np.maximum(np.nan_to_num(step_ms(rank)) - elsewhere, 0.0), dtype=np.float64)
 
 
-def sizes(rank: Rank) -> Values | None:
+def batch_sizes(rank: Rank) -> Values | None:
     """How large each step's batch is, in whatever was measured and varies; None where nothing does."""
     for key in ("batch_elements", "tokens", "samples"):
         column = rank.column(key)

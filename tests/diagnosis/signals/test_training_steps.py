@@ -7,64 +7,64 @@ import pytest
 from windows import event, loader, rank, window
 
 from monitor.diagnosis.core.window import Rank
-from monitor.diagnosis.signals.steady import (
+from monitor.diagnosis.signals.training_steps import (
     MOST_STEPS,
     RECENT_S,
     RECENT_STEPS,
     WARMUP_STEPS,
-    cut,
-    cycles,
+    after_warmup,
     epoch_starts,
     phase_ms,
+    recent_steps,
     share,
-    span,
-    steady,
+    slice_steps,
     step_ms,
+    step_range,
     train_loader,
-    trained,
+    whole_periods,
 )
 
 
 def test_the_warm_up_is_cut_off():
     """The first steps of the run are gone, all others are there."""
-    assert span(steady(rank(60))) == (WARMUP_STEPS, 59)
+    assert step_range(recent_steps(rank(60))) == (WARMUP_STEPS, 59)
 
 
 def test_the_warm_up_is_the_runs_not_the_windows():
     """A window that begins later has none."""
-    assert span(steady(rank(60, first=1000))) == (1000, 1059)
+    assert step_range(recent_steps(rank(60, first=1000))) == (1000, 1059)
 
 
 def test_the_distant_past_is_cut_off():
     """Only the last minutes count, in steps of a second as many as fit."""
     long = rank(2000, forward=984.0)
-    assert steady(long).count == pytest.approx(RECENT_S, abs=2)
+    assert recent_steps(long).count == pytest.approx(RECENT_S, abs=2)
 
 
 def test_long_steps_are_judged_too():
     """Steps of a minute: more than the last minutes are needed to see enough of them."""
-    assert steady(rank(2000, forward=60_000.0)).count == RECENT_STEPS
+    assert recent_steps(rank(2000, forward=60_000.0)).count == RECENT_STEPS
 
 
 def test_short_steps_are_judged_by_the_newest():
     """A hundred thousand short steps cost no more than the most that count."""
-    assert steady(rank(100_000, data=0, forward=0.1, backward=0, optimizer=0)).count == MOST_STEPS
+    assert recent_steps(rank(100_000, data=0, forward=0.1, backward=0, optimizer=0)).count == MOST_STEPS
 
 
 def test_what_lasts_is_judged_from_the_beginning():
     """For rare things the whole window counts, but not the warm-up."""
-    assert span(trained(rank(100_000))) == (WARMUP_STEPS, 99_999)
+    assert step_range(after_warmup(rank(100_000))) == (WARMUP_STEPS, 99_999)
 
 
 @pytest.mark.parametrize("one", [Rank(0), rank(3), rank(WARMUP_STEPS)])
 def test_before_the_warm_up_is_over_nothing_is_left(one: Rank):
     """No step at all is no trouble."""
-    assert (steady(one).count, span(steady(one))) == (0, (None, None))
+    assert (recent_steps(one).count, step_range(recent_steps(one))) == (0, (None, None))
 
 
 def test_cutting_keeps_columns_alike():
     """All columns of a cut rank have the same rows."""
-    part = cut(rank(50, loss=np.arange(50)), 10, 20)
+    part = slice_steps(rank(50, loss=np.arange(50)), 10, 20)
     assert {len(values) for values in part.steps.values()} == {10}
     assert part.column("loss")[0] == 10
 
@@ -104,7 +104,7 @@ def test_epochs_are_told_by_events_too():
 @pytest.mark.parametrize(("rows", "whole"), [([], None), ([9, 19], None), ([9, 19, 29], slice(10, 30))])
 def test_periods_are_whole(rows: list[int], whole: slice | None):
     """From after the first to the last; below two periods there is none."""
-    assert cycles(np.array(rows, dtype=np.int64)) == whole
+    assert whole_periods(np.array(rows, dtype=np.int64)) == whole
 
 
 def test_the_training_loader_is_the_newest():

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from windows import event, every, loader, rank, samples, window
 
 from monitor.diagnosis.detectors.data import data_degrading, data_spikes, data_starvation
-from monitor.diagnosis.signals.waiting import RHYTHM, Waits, grows, rhythm, waits, within_epochs
+from monitor.diagnosis.signals.loader_waits import (
+    RHYTHM,
+    Waits,
+    keeps_growing,
+    quarters_of_epochs,
+    waits,
+    worker_rhythm,
+)
 
 
 def judged(count: int = 200, **more: object) -> Waits:
@@ -77,7 +84,7 @@ def test_starts_of_epochs_are_set_aside_with_workers_only():
 @pytest.mark.parametrize(("workers", "regular"), [(4, True), (3, False), (1, False), (0, False)])
 def test_the_rhythm_is_that_of_the_workers(workers: int, regular: bool):
     """Long waits every four batches are the rhythm of four workers, not of three, one or none."""
-    assert rhythm(every(4, 100.0, 1.0), workers) == regular
+    assert worker_rhythm(every(4, 100.0, 1.0), workers) == regular
 
 
 def test_an_unsteady_rhythm_is_a_rhythm():
@@ -86,7 +93,7 @@ def test_an_unsteady_rhythm_is_a_rhythm():
     wait[3:40:4] = 1.0
     wait[5:40:6] = 100.0
     assert RHYTHM < 0.7
-    assert rhythm(wait, 4)
+    assert worker_rhythm(wait, 4)
 
 
 @pytest.mark.parametrize(
@@ -101,14 +108,14 @@ def test_an_unsteady_rhythm_is_a_rhythm():
 )
 def test_growth_takes_part_in_every_quarter(levels: tuple[float, ...], grown: bool):
     """A jump, a little, the other way and up and down are no growth."""
-    assert grows(levels) == grown
+    assert keeps_growing(levels) == grown
 
 
 def test_quarters_of_epochs_are_taken_over_whole_ones():
     """Two whole epochs at least; unknown below."""
     wait = np.tile(np.repeat([1.0, 2.0, 3.0, 4.0], 5), 4)
-    assert within_epochs(wait, np.array([0, 20, 40, 60])) == (1.0, 2.0, 3.0, 4.0)
-    assert np.isnan(within_epochs(wait, np.array([0, 20]))).all()
+    assert quarters_of_epochs(wait, np.array([0, 20, 40, 60])) == (1.0, 2.0, 3.0, 4.0)
+    assert np.isnan(quarters_of_epochs(wait, np.array([0, 20]))).all()
 
 
 def test_a_crowd_excuses_short_waits():

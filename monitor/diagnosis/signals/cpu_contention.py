@@ -1,4 +1,4 @@
-"""Machine: how crowded the CPUs were, and by whom. A busy neighbour makes healthy runs look ill."""
+"""How contended the CPUs were, and by whom. Busy neighbours make healthy runs look ill."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from monitor.diagnosis.core.window import Column, Rank, Table, Window
 from monitor.diagnosis.signals.facts import facts_of
 from monitor.diagnosis.signals.robust import Values, mean
-from monitor.diagnosis.signals.steady import RECENT_S, WARMUP_STEPS
+from monitor.diagnosis.signals.training_steps import RECENT_S, WARMUP_STEPS
 
 #: Above this share of time runnable but without a CPU the machine was busy with something else
 #: (measurements.md#busy-machines; healthy scripts on an idle one stay below 0.04, two ranks on two CPUs
@@ -29,7 +29,7 @@ def usable_cpus(window: Window, rank: Rank) -> float | None:
     if usable:
         return float(usable)
     for samples in window.hosts.values():
-        known = mean(values(samples, "cpu_usable"))
+        known = mean(sample_values(samples, "cpu_usable"))
         if known == known:
             return known
     for facts in window.host_facts.values():
@@ -47,7 +47,7 @@ def ranks_per_host(window: Window, rank: Rank) -> int:
 
 def runq_share(rank: Rank) -> float:
     """Share of the recent time that the main thread was ready to run without a CPU; NaN if unknown."""
-    return mean(values(training(rank), "runq_share"))
+    return mean(sample_values(samples_while_training(rank), "runq_share"))
 
 
 def others_cpu(window: Window) -> float:
@@ -55,7 +55,7 @@ def others_cpu(window: Window) -> float:
 
     Hosts are taken together: a run's ranks are alike, and one crowded host slows all of them.
     """
-    used = sum(mean(values(recent(samples), "cpu_used")) for samples in window.hosts.values())
+    used = sum(mean(sample_values(recent_samples(samples), "cpu_used")) for samples in window.hosts.values())
     ours = [cpu for rank in window.ranks.values() for cpu in own_cpu(rank)]
     ours += [cpu for table in window.briefs.values() for cpu in _briefed_cpu(window, table)]
     return float(used) - float(np.nansum(ours)) if window.hosts else float("nan")
@@ -66,9 +66,9 @@ def _briefed_cpu(window: Window, table: Table) -> list[float]:
     alone = [n for n in np.unique(table["rank"]).tolist() if not window.ranks.get(n, Rank(n)).samples]
     rows = np.isin(table["rank"], alone)
     return [
-        float(np.nanmean(values(table, key)[rows])) * len(alone)
+        float(np.nanmean(sample_values(table, key)[rows])) * len(alone)
         for key in ("main_cpu", "workers_cpu")
-        if key in table and rows.any() and not np.isnan(values(table, key)[rows]).all()
+        if key in table and rows.any() and not np.isnan(sample_values(table, key)[rows]).all()
     ]
 
 
@@ -78,37 +78,37 @@ def own_cpu(rank: Rank) -> tuple[float, float]:
     A worker computes on one CPU: what a process's children use beyond that is other children's, and
     counts as others'.
     """
-    samples = training(rank)
-    main, workers = mean(values(samples, "main_cpu")), mean(values(samples, "workers_cpu"))
+    samples = samples_while_training(rank)
+    main, workers = mean(sample_values(samples, "main_cpu")), mean(sample_values(samples, "workers_cpu"))
     most = sum(int(facts.get("num_workers") or 0) for facts in facts_of(rank, "loader"))
     return main, workers if workers != workers else min(workers, float(most))
 
 
-def crowded(window: Window, rank: Rank) -> bool:
+def cpus_contended(window: Window, rank: Rank) -> bool:
     """Whether others took the CPUs from this rank in the recent past."""
     if runq_share(rank) > BUSY_RUNQ:
         return True
-    used = sum(mean(values(recent(samples), "cpu_used")) for samples in window.hosts.values())
-    usable = sum(mean(values(samples, "cpu_usable")) for samples in window.hosts.values())
+    used = sum(mean(sample_values(recent_samples(samples), "cpu_used")) for samples in window.hosts.values())
+    usable = sum(mean(sample_values(samples, "cpu_usable")) for samples in window.hosts.values())
     return bool(usable and used > FULL_CPU * usable and others_cpu(window) > OTHERS_CPU * usable)
 
 
-def training(rank: Rank) -> Table:
+def samples_while_training(rank: Rank) -> Table:
     """Recent samples of the rank's process while it trained: from the end of its warm-up to its last step.
 
     All of them, where it took no step.
     """
     numbers, ends = rank.steps.get("step"), rank.steps.get("t_s")
     if numbers is None or ends is None or not len(numbers):
-        return recent(rank.samples)
+        return recent_samples(rank.samples)
     first = min(int(np.searchsorted(numbers, WARMUP_STEPS)), len(numbers) - 1)
     times = rank.samples.get("t_s", np.empty(0))
     trained = int(np.searchsorted(times, float(ends[-1]) + AFTER_S, side="right"))
     samples = {key: column[:trained] for key, column in rank.samples.items()}
-    return recent(samples, float(ends[first]))
+    return recent_samples(samples, float(ends[first]))
 
 
-def recent(samples: Table, since_s: float = 0.0) -> Table:
+def recent_samples(samples: Table, since_s: float = 0.0) -> Table:
     """The samples of the last `RECENT_S` seconds, none before `since_s`."""
     times = samples.get("t_s")
     if times is None or not len(times):
@@ -117,7 +117,7 @@ def recent(samples: Table, since_s: float = 0.0) -> Table:
     return {key: column[first:] for key, column in samples.items()}
 
 
-def values(samples: Table, key: str) -> Values:
+def sample_values(samples: Table, key: str) -> Values:
     """One column of samples as float64, NaN throughout where it is missing."""
     column: Column | None = samples.get(key)
     if column is None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from windows import rank
 
-from monitor.diagnosis.signals.work import sizes, slowest_phase, work_ms
+from monitor.diagnosis.signals.model_work import batch_sizes, slowest_phase, work_ms
 
 
 def test_work_is_what_is_left():
@@ -17,9 +17,9 @@ def test_work_is_what_is_left():
 def test_sizes_are_told_where_they_vary():
     """The first measure that varies; a constant or unknown size tells nothing."""
     varying = np.where(np.arange(20) % 2, 10.0, 20.0)
-    assert sizes(rank(20, batch_elements=4.0, tokens=varying)) is not None
-    assert sizes(rank(20, batch_elements=4.0)) is None
-    assert sizes(rank(20)) is None
+    assert batch_sizes(rank(20, batch_elements=4.0, tokens=varying)) is not None
+    assert batch_sizes(rank(20, batch_elements=4.0)) is None
+    assert batch_sizes(rank(20)) is None
 
 
 def test_the_phase_that_grew_most_is_named():

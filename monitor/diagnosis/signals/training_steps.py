@@ -1,4 +1,4 @@
-"""Steady: the part of a rank's steps that a judgement may rest on."""
+"""The steps that a detector may judge by: after the warm-up, and recent. And what is measured of them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ RECENT_STEPS = 200
 MOST_STEPS = 20_000
 
 
-def steady(rank: Rank) -> Rank:
+def recent_steps(rank: Rank) -> Rank:
     """The same rank with its warm-up and its distant past cut off."""
     ends = rank.steps.get("t_s")
     if ends is None or not len(ends):
         return rank
     recent = min(int(np.searchsorted(ends, ends[-1] - RECENT_S)), max(len(ends) - RECENT_STEPS, 0))
-    return cut(trained(rank), max(recent, len(ends) - MOST_STEPS) - _warm_up(rank))
+    return slice_steps(after_warmup(rank), max(recent, len(ends) - MOST_STEPS) - _warm_up(rank))
 
 
-def trained(rank: Rank) -> Rank:
+def after_warmup(rank: Rank) -> Rank:
     """The same rank with only its warm-up cut off: for what comes at long intervals, or lasts."""
-    return cut(rank, _warm_up(rank))
+    return slice_steps(rank, _warm_up(rank))
 
 
 def _warm_up(rank: Rank) -> int:
@@ -48,7 +48,7 @@ def _warm_up(rank: Rank) -> int:
     return int(np.searchsorted(rank.steps.get("step", np.empty(0)), WARMUP_STEPS))
 
 
-def cut(rank: Rank, first: int, after: int | None = None) -> Rank:
+def slice_steps(rank: Rank, first: int, after: int | None = None) -> Rank:
     """The same rank with only rows `first` to before `after`."""
     first = max(first, 0)
     return replace(rank, steps={key: values[first:after] for key, values in rank.steps.items()})
@@ -73,7 +73,7 @@ def share(part_ms: Values, rank: Rank) -> float:
     return float(np.nansum(part_ms)) / whole if whole > 0 else 0.0
 
 
-def span(rank: Rank) -> tuple[int | None, int | None]:
+def step_range(rank: Rank) -> tuple[int | None, int | None]:
     """Numbers of the first and the last step, (None, None) without steps."""
     numbers = rank.steps.get("step", np.empty(0))
     return (int(numbers[0]), int(numbers[-1])) if len(numbers) else (None, None)
@@ -90,14 +90,14 @@ def epoch_starts(window: Window, rank: Rank) -> NDArray[np.int64]:
     return rows[(rows > 0) & (rows < len(numbers))]
 
 
-def stalled(window: Window, rank: Rank) -> NDArray[np.int64]:
+def stalled_rows(window: Window, rank: Rank) -> NDArray[np.int64]:
     """Rows in which the rank stalled: that is told as a stall, and as nothing else."""
     steps = [event.get("step") for event in window.events_of("stall", rank=rank.rank)]
     known = np.asarray([step for step in steps if step is not None], dtype=np.int64)
     return np.flatnonzero(np.isin(rank.steps.get("step", np.empty(0)), known))
 
 
-def cycles(rows: NDArray[np.int64]) -> slice | None:
+def whole_periods(rows: NDArray[np.int64]) -> slice | None:
     """Rows from after the first to the last of recurring `rows`: whole periods, None below two of them.
 
     A share taken over whole periods does not depend on when it is taken.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.diagnosis.signals.flight import Hang, analyse
+from monitor.diagnosis.signals.flight_recorder import Hang, analyse
 
 DUMPS = Path(__file__).parents[3] / "shared" / "data" / "flight_recorder"
 
