@@ -6,9 +6,12 @@ with their outputs. Where the hub can be reached is for the browser to find out,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -109,3 +112,22 @@ def _in_colab(found: _Address) -> bool:
         found.port, path=f"/{found.query}{found.hash}", width="100%", height=str(HEIGHT_PX)
     )
     return True
+
+
+def after_each_cell(pause: Callable[[], None]) -> Callable[[], None] | None:
+    """Have `pause` called whenever a cell has run.
+
+    Returns:
+        What takes that back; None outside a notebook.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None:
+        return None
+
+    def over(*_: object) -> None:
+        with contextlib.suppress(Exception):  # the cell has run: nothing of ours may say otherwise
+            pause()
+
+    shell.events.register("post_run_cell", over)
+    return lambda: shell.events.unregister("post_run_cell", over)

@@ -82,6 +82,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("syncs", "", "gradient exchanges", "step", "max", "sum", "f64"),
     Metric("collective_ms", "ms", "communication, hidden or not", "step", "mean", "mean", "f64"),
     Metric("collective_mb", "MB", "exchanged by a rank", "step", "mean", "sum", "f64"),
+    Metric("micro_batches", "", "micro-batches of a step", "step", "mean", "mean", "f64"),
     Metric("step_ms", "ms", "step time", "step", "mean", "mean"),
     # proc: sampled by the agent, per rank
     Metric("rss_mb", "MB", "memory, main process", "proc", "sum", "max"),

@@ -178,6 +178,11 @@ class Session:
 
             self.loader = watch_loader(loader, probe.loader_hooks, probe.patches)
 
+    def _optimizer_begins(self, optimizer: Any, args: Any, kwargs: Any, release: Any) -> None:
+        """The step of an optimizer begins that attached us; `release` is the handle of the hook that told."""
+        if self.active and self._probe:
+            self._probe.optimizer_begins(optimizer, args, kwargs, release)
+
     def _note_failure(self, kind: type[BaseException], error: BaseException) -> None:
         """An exception that nobody caught."""
         if self._probe is not None and self._pid == os.getpid():
@@ -199,7 +204,7 @@ class Session:
 
 
 def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> Session:
-    from monitor import launcher
+    from monitor import launcher, notebook
     from monitor.probe import auto_attach
     from monitor.probe.facts import environment
     from monitor.probe.faults import leave_traces
@@ -231,6 +236,9 @@ def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> 
     assert session._probe is not None
     session._faults = leave_traces(recorder, session._probe.patches, f"{stem}.stacks", handle.agent)
     _watch_end(session)
+    resume = notebook.after_each_cell(session._probe.pause)
+    if resume is not None:
+        session._probe.patches.on_undo(resume)
     if not handle.started:
         _agent_as_thread(handle)
     return session

@@ -120,6 +120,17 @@ class Follower:
         tape.next = rows.next
         return ([self._block(tape, rows)] if len(rows) else []), events
 
+    def last(self, tape: Followed) -> Block | None:
+        """The step that a rank had staged when its process died: it is nobody's to end any more."""
+        try:
+            rows = tape.tape.staged()
+        except TapeError:
+            return None
+        if not len(rows) or rows.first != tape.next:
+            return None
+        tape.next = rows.next
+        return self._block(tape, rows)
+
     def close(self) -> None:
         """Close all files."""
         for tape in self.tapes:

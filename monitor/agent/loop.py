@@ -22,7 +22,7 @@ from monitor.agent.stack_sampling import Unclaimed
 from monitor.agent.stalls import Stalls
 from monitor.agent.terminal import Terminal
 from monitor.agent.watchdog import Watchdog, end_event, unheard_event
-from monitor.batch import Batch, Sink
+from monitor.batch import Batch, Block, Sink
 
 POLL_S = 0.25
 BATCH_S = 0.5
@@ -154,6 +154,8 @@ class Agent:
         how = self._watchdog.how(tape)
         if how is None:
             return False
+        if (last := self._follower.last(tape)) is not None:
+            self._rows(tape, last)
         self._tell(self._stalls.forget(tape) + self._unclaimed.forget(tape))
         oom_kill = self._watchdog.forget(tape)
         children = self._sampling.children_of(tape.rank)
@@ -182,10 +184,7 @@ class Agent:
         while True:
             blocks, events = self._follower.poll(tape)
             for block in blocks:
-                if not self._reducer.block(tape, block):
-                    self._batcher.block(block)
-                self._stalls.saw(tape, block)
-                self._unclaimed.saw(tape, block)
+                self._rows(tape, block)
             for event in events:
                 values = event.get("values") if event["kind"] == "cuda" else None
                 if values is None or not self._reducer.sample(f"cuda/{tape.rank}", values):
@@ -194,6 +193,12 @@ class Agent:
                 return
             if self._batcher.full:
                 self._hand_on()
+
+    def _rows(self, tape: Followed, block: Block) -> None:
+        if not self._reducer.block(tape, block):
+            self._batcher.block(block)
+        self._stalls.saw(tape, block)
+        self._unclaimed.saw(tape, block)
 
     def _take_samples(self) -> None:
         samples, events = self._sampling.take()

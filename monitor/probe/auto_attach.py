@@ -7,68 +7,97 @@ or until a process group says that this process is a rank. Importing this module
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import sys
-import weakref
+import threading
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from monitor.probe.patches import Patches
 
 
-class _Wrapped(Loader):
-    """A loader that calls back once its module is complete."""
+class ImportWatcher(MetaPathFinder):
+    """Calls back once a module has been imported, however often somebody asks only where it is.
 
-    def __init__(self, inner: Any, then: Callable[[], None]) -> None:
-        self._inner = inner
-        self._then = then
+    Libraries ask `importlib.util.find_spec("torch")` to learn whether torch is installed, and import it
+    later or never. So every question is answered with the module's own spec, whose loader calls back when it
+    runs; the callback happens at the first run only.
+    """
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the inner loader does."""
-        module: ModuleType | None = self._inner.create_module(spec)
-        return module
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[Callable[[], None]]] = {}
+        self._asking = threading.local()
 
-    def exec_module(self, module: ModuleType) -> None:
-        """As the inner loader does, then call back."""
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._inner
-        module.__loader__ = self._inner
-        self._inner.exec_module(module)
-        self._then()
+    def watch(self, name: str, then: Callable[[], None]) -> None:
+        """Call `then` right after the module `name` was imported; at once where it is complete already."""
+        module = sys.modules.get(name)
+        if module is not None and not getattr(module.__spec__, "_initializing", False):
+            then()
+            return
+        self._waiting.setdefault(name, []).append(then)
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
 
-
-class _Finder(MetaPathFinder):
-    """Finds one module by asking everybody else, and wraps its loader."""
-
-    def __init__(self, name: str, then: Callable[[], None]) -> None:
-        self._name = name
-        self._then = then
+    def forget(self, then: Callable[[], None]) -> None:
+        """Take one callback back."""
+        for waiting in self._waiting.values():
+            if then in waiting:
+                waiting.remove(then)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module's own spec with a loader that calls back; None for every other module."""
-        if fullname != self._name:
+        """What the other finders say of a module that is waited for; None for every other module."""
+        if fullname not in self._waiting or getattr(self._asking, "now", False):
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Wrapped(spec.loader, self._then)
+        self._asking.now = True
+        try:
+            spec = _ask_others(self, fullname, path, target)
+        finally:
+            self._asking.now = False
+        loader = getattr(spec, "loader", None)
+        if loader is not None and hasattr(loader, "exec_module"):
+            self._call_back_after(loader, fullname)
         return spec
 
+    def _call_back_after(self, loader: Any, name: str) -> None:
+        """Have this loader's next `exec_module` tell us. The loader itself stays what it is to everybody."""
+        original = loader.exec_module
 
-def when_imported(name: str, then: Callable[[], None]) -> None:
-    """Call `then` right after the top-level module `name` was imported; at once where it is already."""
-    if name in sys.modules:
-        then()
-    else:
-        sys.meta_path.insert(0, _Finder(name, then))
+        def exec_module(module: ModuleType) -> None:
+            if vars(loader).get("exec_module") is exec_module:
+                del loader.exec_module
+            original(module)
+            for then in self._waiting.pop(name, ()):
+                then()
+
+        with contextlib.suppress(AttributeError, TypeError):  # a loader that takes no attributes
+            loader.exec_module = exec_module
+
+
+def _ask_others(
+    asking: MetaPathFinder, name: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    for finder in list(sys.meta_path):
+        find = getattr(finder, "find_spec", None)
+        if finder is not asking and find is not None:
+            spec: ModuleSpec | None = find(name, path, target)
+            if spec is not None:
+                return spec
+    return None
+
+
+#: The one watcher of this process.
+imports = ImportWatcher()
 
 
 def when_training_begins(attach: Callable[[], object]) -> None:
     """Call `attach` once, when training begins. The triggers are set as soon as torch is imported."""
-    when_imported("torch", lambda: _set_triggers(attach))
+    imports.watch("torch", lambda: _set_triggers(attach))
 
 
 #: Takes the triggers back, while there are any.
@@ -90,31 +119,49 @@ def _set_triggers(attach: Callable[[], object]) -> None:
 
 def _patch(attach: Callable[[], object]) -> None:
     import torch
-    from torch.optim.optimizer import register_optimizer_step_pre_hook
     from torch.utils.data import DataLoader, get_worker_info
 
     from monitor.probe.construction import watch_construction
+    from monitor.probe.framework_entry import entries
+    from monitor.probe.module_registry import watch_modules, watch_optimizers
     from monitor.probe.patches import Patches
     from monitor.probe.recorder import say
 
     patches = Patches()
     constructions = Patches()
     watch_construction(constructions)
+    watch_modules(constructions)
+    watch_optimizers(constructions)
 
     def disarm() -> None:
         patches.restore()
         constructions.restore()
 
-    def begin() -> None:
+    def begin() -> Any:
         if disarm not in _armed:
-            return
+            return None
         stand_down()
         if get_worker_info() is not None:  # a dataset with a loader of its own, in a loader's worker
-            return
+            return None
         try:
-            attach()
+            return attach()
         except Exception as error:  # noqa: BLE001 - the script runs, with us or without
             say(f"monitoring is off: {type(error).__name__}: {error}. The training goes on.")
+            return None
+
+    before = _before(patches, begin)
+    _armed.append(disarm)
+    before(DataLoader, "__iter__")
+    before(torch.autograd, "backward")
+    patches.replace(torch.optim.Optimizer, "__init__", _at_first_step(begin, patches))
+    for _, module, kind, method in entries():
+        _before_entry(patches, before, module, kind, method)
+    if torch.distributed.is_available():
+        _after_process_group(torch.distributed, patches, begin)
+
+
+def _before(patches: Patches, begin: Callable[[], Any]) -> Callable[[Any, str], None]:
+    """before(owner, name): attach before this function is called."""
 
     def before(owner: Any, name: str) -> None:
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,24 +176,53 @@ def _patch(attach: Callable[[], object]) -> None:
 
         patches.replace(owner, name, make)
 
-    _armed.append(disarm)
-    before(DataLoader, "__iter__")
-    before(torch.autograd, "backward")
-    patches.on_undo(register_optimizer_step_pre_hook(_once_stepped(begin)).remove)
-    if torch.distributed.is_available():
-        _after_process_group(torch.distributed, patches, begin)
-
-
-def _once_stepped(begin: Callable[[], None]) -> Callable[..., None]:
-    """A pre-hook that attaches once the step is over: torch walks its hooks now, and attach adds some."""
-    seen: weakref.WeakSet[Any] = weakref.WeakSet()
-
-    def before(optimizer: Any, *_: Any) -> None:
-        if optimizer not in seen:
-            seen.add(optimizer)
-            optimizer.register_step_post_hook(lambda *_: begin())
-
     return before
+
+
+def _at_first_step(
+    begin: Callable[[], Any], patches: Patches
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Have every optimizer that is made attach as its first step begins, so that this step is seen whole.
+
+    Torch walks the hooks of all optimizers before those of one, so a hook of one may add to the former.
+    """
+    handles: dict[int, Any] = {}
+
+    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        own = handles.pop(id(optimizer), None)
+        session = begin()  # takes the other hooks back; torch is walking this one's
+        if session is not None:
+            session._optimizer_begins(optimizer, args, kwargs, release=own)
+
+    def remove() -> None:
+        for handle in handles.values():
+            handle.remove()
+        handles.clear()
+
+    def make(original: Callable[..., None]) -> Callable[..., None]:
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            with contextlib.suppress(Exception):  # without hooks it is seen from its second step on
+                handles[id(optimizer)] = optimizer.register_step_pre_hook(before)
+
+        return __init__
+
+    patches.on_undo(remove)
+    return make
+
+
+def _before_entry(
+    patches: Patches, before: Callable[[Any, str], None], module: str, kind: str, method: str
+) -> None:
+    """Attach before a framework begins to train, once it is imported."""
+
+    def imported() -> None:
+        owner = getattr(sys.modules[module], kind, None)
+        if owner is not None:
+            before(owner, method)
+
+    imports.watch(module, imported)
+    patches.on_undo(lambda: imports.forget(imported))
 
 
 def _after_process_group(distributed: Any, patches: Any, begin: Callable[[], None]) -> None:

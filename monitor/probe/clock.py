@@ -33,7 +33,9 @@ class Clock(NamedTuple):
         cut: cut(mark): ends the step where it was marked; what came since belongs to the next one.
         move: move(source, target, nanoseconds): so much of what this step spent in one phase so far was
             spent in another one. Never more than there is, so that nothing is counted twice.
-        begin: begin(): time before this call belongs to no step. Only the first call does anything.
+        begin: begin(): time before this call belongs to no step. Only the first call does anything, and the
+            first after `pause`.
+        pause: pause(): time from now until `begin` belongs to no step.
         trace: what stands in this list is called with each new phase, after the clock went over to it.
             Empty most of the time.
     """
@@ -47,6 +49,7 @@ class Clock(NamedTuple):
     end_step_at: Callable[[tuple[int, list[int]]], None]
     reassign: Callable[[int, int, int], None]
     begin: Callable[[], None]
+    pause: Callable[[], None]
     trace: list[Callable[[int], None]]
 
 
@@ -114,6 +117,16 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
             current, since = base_phase[0], now()
             live[0], live[1] = current, since
 
+    def pause() -> None:
+        nonlocal current, since
+        if current == BEFORE:
+            return
+        at = now()
+        spent[current] += at - since
+        stack.clear()
+        current, since = BEFORE, at
+        live[0], live[1] = current, at
+
     def mark() -> tuple[int, list[int]]:
         nonlocal since
         at = now()
@@ -142,4 +155,6 @@ def make_clock(live: Live, now: Callable[[], int] = time.perf_counter_ns) -> Clo
         spent[source] -= moved
         spent[target] += moved
 
-    return Clock(push, pop, set_base_phase, base_phase, mark, end_step, end_step_at, reassign, begin, trace)
+    return Clock(
+        push, pop, set_base_phase, base_phase, mark, end_step, end_step_at, reassign, begin, pause, trace
+    )

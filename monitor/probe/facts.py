@@ -13,8 +13,8 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils.data import IterableDataset
 
+from monitor.probe.call_hook import COMPILED_CALL_ATTR, OURS
 from monitor.probe.compiler import Compiler
-from monitor.probe.forward import COMPILED_CALL_ATTR, OURS
 from monitor.probe.recorder import Recorder
 
 #: Modules of a model that are looked at.

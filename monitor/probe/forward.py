@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from threading import get_ident
 from types import FrameType
 from typing import Any
@@ -12,65 +11,105 @@ from typing import Any
 import torch
 from torch import nn
 
-from monitor.probe.clock import EVAL, FORWARD, OTHER
+from monitor.probe.call_hook import COMPILED_CALL_ATTR, OURS, CompiledCallHook, compiler_in_use
+from monitor.probe.clock import BACKWARD, EVAL, FORWARD, OTHER
+from monitor.probe.module_registry import note, noted, optimizers, watch_modules, watch_optimizers
+from monitor.probe.outermost import Learner
 from monitor.probe.patches import Patches, unseen_by_compiler
 from monitor.probe.recorder import Recorder
-from monitor.probe.source_location import names_in
+from monitor.probe.source_location import names_in, user_frame
 
 #: Frames searched upwards from the first optimizer step for the modules that are trained.
 FRAMES = 12
-#: Where `nn.Module.__call__` looks first.
-COMPILED_CALL_ATTR = "_compiled_call_impl"
-#: Marks our own call there; its value is the compiled call whose place it took, if the module had one.
-OURS = "_torchvitals_compiled"
+#: Parameters, the first and the last so many, that tell whether weights were updated.
+SAMPLED = 4
 #: Names looked at in one frame.
 NAMES = 400
 
 
-class _CompiledCallHook(functools.partial[Any]):
-    """Our call in that place. A copy of it is nothing: it would run the module that it was made for.
-
-    Torch leaves the place out where it copies or pickles a module; a model with its own way may not.
-    """
-
-    def __reduce__(self) -> Any:
-        return type(None), ()
+#: timed(module, original, args, kwargs) -> what original(*args, **kwargs) returns.
+Timed = Callable[[Any, Callable[..., Any], Any, Any], Any]
 
 
 class ModuleHooks:
-    """The outermost trained modules. One where the user named it, else found at the first step.
+    """The forward pass: every outermost module call of the training thread, trained modules and frozen ones.
 
-    None of them is kept alive: a model that the user lets go takes its memory with it.
+    Which modules the loop itself calls, and which are called inside others only, is learnt: for a few steps
+    every known module notes that it is called; then only the outermost ones keep a hook. None is kept alive:
+    a model that the user lets go takes its memory with it.
+
+    Attributes:
+        trained: identities of the parameters that an optimizer trains.
     """
 
     def __init__(self, recorder: Recorder, evaluated: Callable[[], None]) -> None:
         self.recorder = recorder
-        self._references: list[weakref.ref[nn.Module]] = []
+        self.trained: set[int] = set()
+        self._models: list[weakref.ref[nn.Module]] = []
+        self._called: list[weakref.ref[nn.Module]] = []
         self._evaluated = evaluated
         self._patches: Patches | None = None
+        # The step in which an outermost call runs, counted from 1: what is called inside it is part of it.
+        self._inside = [0]
+        self._by_hand: bool | None = None
+        self._sampled: list[weakref.ref[nn.Parameter]] = []
+        self._learner: Learner
+        self.timed: Timed
+        self._is_trained: dict[int, bool] = {}
+
+    @property
+    def patches(self) -> Patches:
+        """Where hooks go that are put back at detach."""
+        assert self._patches is not None
+        return self._patches
 
     @property
     def modules(self) -> list[nn.Module]:
-        """Those that still live, in the order in which they were found."""
-        found = [reference() for reference in self._references]
-        return [module for module in found if module is not None]
+        """The models, as far as they live: named by the user, or the outermost that hold what is trained."""
+        return _living(self._models)
 
     def install(self, patches: Patches, modules: Iterable[nn.Module]) -> None:
         """Hook the given modules; more may be found by `discover`."""
         self._patches = patches
+        # Made here: what was made before is hidden from torch.compile together with all that it calls.
+        self.timed = self.make_timed()
+        self._learner = Learner(self)
+        self.recorder.weights_version = self.weights_version
         # TorchScript would look for the type of what stands in that place.
         ignored: list[str] = getattr(torch.jit._recursive, "ignored_attributes", [])
         ignored.append(COMPILED_CALL_ATTR)
         patches.on_undo(lambda: ignored.remove(COMPILED_CALL_ATTR))
         patches.replace(nn.Module, "compile", self._compile)
+        patches.replace(torch, "compile", self._compiles)
         patches.replace(nn.Module, "_replicate_for_data_parallel", self._replicate)
+        watch_modules(patches)
+        watch_optimizers(patches)
+        patches.on_undo(self._learner.stop)
         for module in modules:
+            for part in module.modules():
+                note(part)
             self.add(module)
+        self._learner.start()
+
+    def weights_version(self) -> int:
+        """A number that changes when weights are updated: torch counts the writes into each parameter.
+
+        0 for ever where there is an optimizer, whose step will be seen: other writes are no steps then.
+        """
+        if self._by_hand is None:
+            self._by_hand = compiler_in_use() or not (optimizers() or optimizers_in_reach(user_frame(3)))
+        if not self._by_hand:
+            return 0
+        if not self._sampled:
+            every = [p for m in noted() for p in m.parameters(recurse=False) if p.requires_grad]
+            self._sampled = [weakref.ref(p) for p in (*every[:SAMPLED], *every[-SAMPLED:])]
+        living = [reference() for reference in self._sampled]
+        return sum(parameter._version for parameter in living if parameter is not None)
 
     def training(self) -> bool:
-        """False while every known root is in evaluation mode."""
+        """False while every known model is in evaluation mode."""
         known = False
-        for reference in self._references:
+        for reference in self._models:
             module = reference()
             if module is not None:
                 if module.training:
@@ -78,16 +117,35 @@ class ModuleHooks:
                 known = True
         return not known
 
+    def is_trained(self, module: nn.Module) -> bool:
+        """Whether an optimizer trains a parameter of it; True for all while no optimizer is known."""
+        if not self.trained:
+            return True
+        known = self._is_trained.get(id(module))
+        if known is None:
+            known = any(id(parameter) in self.trained for parameter in module.parameters())
+            self._is_trained[id(module)] = known
+        return known
+
     def add(self, module: nn.Module) -> None:
-        """Time this module's forward pass from now on."""
-        if self._patches is None or any(module is known for known in self.modules):
-            return
-        self._references.append(weakref.ref(module, self._references.remove))
-        self._wrap(module)
+        """A model: it is described, and its forward pass is timed from now on."""
+        if self._patches is not None and not any(module is known for known in self.modules):
+            self._models.append(weakref.ref(module, self._models.remove))
+            self.time(module)
 
     def time(self, module: nn.Module) -> None:
-        """Time the forward pass of a part of a known module, where a framework calls it alone."""
-        if self._patches is not None and not hasattr(vars(module).get(COMPILED_CALL_ATTR), OURS):
+        """Time the calls of this module: a model, or what a loop or framework calls beside one."""
+        if self._patches is None or any(module is known for known in _living(self._called)):
+            return
+        number = id(module)
+
+        def gone(reference: weakref.ref[nn.Module]) -> None:
+            self._called.remove(reference)
+            self._is_trained.pop(number, None)
+
+        self._called.append(weakref.ref(module, gone))
+        self._learner.release(module)
+        if not hasattr(vars(module).get(COMPILED_CALL_ATTR), OURS):
             self._wrap(module)
 
     def _wrap(self, module: nn.Module) -> None:
@@ -98,7 +156,7 @@ class ModuleHooks:
         """
         reference = weakref.ref(module)
         before = vars(module).get(COMPILED_CALL_ATTR)
-        calls = vars(module)[COMPILED_CALL_ATTR] = _CompiledCallHook(
+        calls = vars(module)[COMPILED_CALL_ATTR] = CompiledCallHook(
             unseen_by_compiler(self._around(reference, before))
         )
         setattr(calls, OURS, before)
@@ -115,7 +173,8 @@ class ModuleHooks:
 
     def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compile(module: nn.Module, *args: Any, **kwargs: Any) -> Any:  # noqa: A001 - torch's name
-            mine = any(module is known for known in self.modules) and bool(
+            self._learner.stop()
+            mine = any(module is known for known in _living(self._called)) and bool(
                 self.recorder.training_thread_id[0]
             )
             before = vars(module).pop(COMPILED_CALL_ATTR, None) if mine else None
@@ -131,6 +190,13 @@ class ModuleHooks:
 
         return compile
 
+    def _compiles(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 - torch's name
+            self._learner.stop()
+            return original(*args, **kwargs)
+
+        return compile
+
     def _replicate(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def _replicate_for_data_parallel(module: nn.Module) -> Any:
             replica = original(module)
@@ -143,18 +209,35 @@ class ModuleHooks:
         return _replicate_for_data_parallel
 
     def discover(self, optimizer: torch.optim.Optimizer, frame: FrameType | None) -> None:
-        """Find the modules that `optimizer` trains among the names in reach of its caller.
+        """Note what `optimizer` trains, and the modules in reach of its caller, trained or frozen.
 
         A wrapper (DistributedDataParallel, a compiled module) takes the place of what it wraps.
         """
-        trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        self._outermost([m for m in in_reach(frame) if any(id(p) in trained for p in m.parameters())])
+        self.trained.update(id(p) for group in optimizer.param_groups for p in group["params"])
+        self._is_trained.clear()
+        for module in in_reach(frame):
+            for part in module.modules():
+                note(part)
+        trained = {
+            id(m): m for m in noted() if any(id(p) in self.trained for p in m.parameters(recurse=False))
+        }
+        self._find_models(trained)
+        self._learner.start()
+
+    def _find_models(self, holding: dict[int, nn.Module]) -> None:
+        """Add the outermost modules that hold one of `holding`."""
+        inner: dict[int, nn.Module] = {}
+        outer = {id(part): module for module in noted() for part in module.children()}
+        for module in holding.values():
+            while id(module) in outer and id(module) not in inner:
+                inner[id(module)] = module
+                module = outer[id(module)]
+            if id(module) not in inner:
+                self.add(module)
 
     def look(self, frame: FrameType | None) -> None:
         """Find the modules with parameters in reach of `frame`, for a loop that has no optimizer."""
-        self._outermost([m for m in in_reach(frame) if next(m.parameters(), None) is not None])
-
-    def _outermost(self, found: list[nn.Module]) -> None:
+        found = [m for m in in_reach(frame) if next(m.parameters(), None) is not None]
         inner = {id(part) for m in found + self.modules for part in m.modules() if part is not m}
         for module in found:
             if id(module) not in inner:
@@ -163,61 +246,102 @@ class ModuleHooks:
     def _around(
         self, reference: weakref.ref[nn.Module], compiled: Callable[..., Any] | None
     ) -> Callable[..., Any]:
-        recorder, clock, evaluated = self.recorder, self.recorder.clock, self._evaluated
-        training_thread_id, push, pop, base_phase, set_base_phase = (
-            recorder.training_thread_id,
-            clock.push,
-            clock.pop,
-            clock.base_phase,
-            clock.set_base_phase,
-        )
-        grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
-        loop_state = recorder.loop_state
-
-        def phase_of(module: Any) -> int:
-            if loop_state.phase is not None:
-                return EVAL if loop_state.phase == EVAL else FORWARD
-            if not grad_enabled():
-                evaluated()
-                return EVAL if base_phase[0] == EVAL or not module.training else FORWARD
-            if not module.training:
-                return EVAL
-            set_base_phase(OTHER)  # an evaluation that was left early: this is training again
-            return FORWARD
+        timed = self.timed
 
         def call(*args: Any, **kwargs: Any) -> Any:
             module: Any = reference()
-            original = compiled or module._call_impl
-            if compiling() or get_ident() != training_thread_id[0]:
+            return timed(module, compiled or module._call_impl, args, kwargs)
+
+        return call
+
+    def make_timed(self, outermost: Callable[[nn.Module], None] | None = None) -> Timed:
+        """A function that calls a module's forward pass and times it, unless it is part of another one.
+
+        Args:
+            outermost: told each module that is called by the loop itself.
+        """
+        recorder, clock, live = self.recorder, self.recorder.clock, self.recorder.tape.live
+        thread, push, pop, base_phase = recorder.training_thread_id, clock.push, clock.pop, clock.base_phase
+        grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
+        inside, loop_state, phase_of = self._inside, recorder.loop_state, self._phase_of
+
+        def timed(module: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+            # First of all: torch.compile follows this function where it compiles what calls a module.
+            if compiling():
+                return original(*args, **kwargs)
+            step = recorder.steps + 1
+            # Inside a backward pass a forward pass is made anew (activation checkpointing): part of it.
+            if get_ident() != thread[0] or inside[0] == step or live[0] == BACKWARD:
                 return original(*args, **kwargs)
             try:
                 usual = loop_state.phase is None and grad_enabled() and base_phase[0] != EVAL
                 depth = push(FORWARD if usual else phase_of(module))
+                inside[0] = step
+                if outermost is not None:
+                    outermost(module)
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 recorder.fail(error)
                 return original(*args, **kwargs)
             try:
                 return original(*args, **kwargs)
             finally:
+                inside[0] = 0
                 pop(depth)
 
-        return call
+        return unseen_by_compiler(timed)
+
+    def _phase_of(self, module: nn.Module) -> int:
+        """FORWARD or EVAL, for a call that may be either.
+
+        What is not trained (a teacher, a reward model) is no evaluation by itself.
+        """
+        state, clock = self.recorder.loop_state, self.recorder.clock
+        if state.phase is not None:
+            return EVAL if state.phase == EVAL else FORWARD
+        evaluating, trained = clock.base_phase[0] == EVAL, self.is_trained(module)
+        if not torch.is_grad_enabled():
+            if trained:
+                self._evaluated()
+            return EVAL if evaluating or (trained and not module.training) else FORWARD
+        if not module.training:
+            return EVAL
+        if trained:
+            clock.set_base_phase(OTHER)  # an evaluation that was left early: this is training again
+            return FORWARD
+        return EVAL
+
+
+def _living(references: list[weakref.ref[nn.Module]]) -> list[nn.Module]:
+    found = [reference() for reference in references]
+    return [module for module in found if module is not None]
+
+
+def optimizers_in_reach(frame: FrameType | None) -> list[torch.optim.Optimizer]:
+    """Optimizers that the frames from `frame` outwards know by name, or as attributes of `self`."""
+    found: list[torch.optim.Optimizer] = []
+    for value in _values_in_reach(frame):
+        inside = value if isinstance(value, list | tuple) and len(value) <= 8 else (value,)
+        found.extend(item for item in inside if isinstance(item, torch.optim.Optimizer))
+    return found
 
 
 def in_reach(frame: FrameType | None) -> list[nn.Module]:
     """Modules that the frames from `frame` outwards know by name, or as attributes of `self`."""
     found: dict[int, nn.Module] = {}
+    for value in _values_in_reach(frame):
+        if isinstance(value, nn.Module):
+            found[id(value)] = value
+        elif isinstance(value, list | tuple | dict) and len(value) <= 8:
+            inside = value.values() if isinstance(value, dict) else value
+            found.update({id(v): v for v in inside if isinstance(v, nn.Module)})
+    return list(found.values())
+
+
+def _values_in_reach(frame: FrameType | None) -> Iterator[Any]:
     for _ in range(FRAMES):
         if frame is None:
-            break
+            return
         names = names_in(frame)
         owned = getattr(names.get("self"), "__dict__", {})
-        values = [*list(names.values())[:NAMES], *list(owned.values())[:NAMES]]
-        for value in values:
-            if isinstance(value, nn.Module):
-                found[id(value)] = value
-            elif isinstance(value, list | tuple | dict) and len(value) <= 8:
-                inside = value.values() if isinstance(value, dict) else value
-                found.update({id(v): v for v in inside if isinstance(v, nn.Module)})
+        yield from [*list(names.values())[:NAMES], *list(owned.values())[:NAMES]]
         frame = frame.f_back
-    return list(found.values())

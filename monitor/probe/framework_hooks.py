@@ -20,9 +20,19 @@ from monitor.probe.batches import count
 from monitor.probe.clock import DATA, EVAL, OTHER
 from monitor.probe.forward import ModuleHooks
 from monitor.probe.loader import LoaderHooks
+from monitor.probe.loop_state import StepAuthority
 from monitor.probe.method_hooks import LOOKS, MethodHooks
 from monitor.probe.patches import Patches
-from monitor.probe.recorder import BACKWARDS, ELEMENTS, OPT_STEPS, SAMPLES, SKIPPED, TOKENS, Recorder
+from monitor.probe.recorder import (
+    BACKWARDS,
+    ELEMENTS,
+    MICRO_BATCHES,
+    OPT_STEPS,
+    SAMPLES,
+    SKIPPED,
+    TOKENS,
+    Recorder,
+)
 
 #: Parts of a model whose forward pass is timed where the model itself is not called (see `follow`).
 PARTS = 64
@@ -49,14 +59,14 @@ class FrameworkHooks(MethodHooks):
         self.module_hooks, self.loader_hooks = module_hooks, loader_hooks
         self._boundary = boundary
         self.loop_state = recorder.loop_state
-        self._completes_step: tuple[Callable[[], bool] | None, bool] = (None, False)
+        self._sums_loss = False
 
     # -- whose loop it is
 
     @property
     def leads(self) -> bool:
         """Whether a framework's loop runs here that says where steps end."""
-        return self.loop_state.completes_step is _never and self.recorder.here
+        return self.loop_state.authority is StepAuthority.FRAMEWORK and self.recorder.here
 
     def begins(self, *, counts: bool = True, sums_loss: bool = False) -> None:
         """From now on the framework trains, in this thread, and says where steps end.
@@ -72,28 +82,24 @@ class FrameworkHooks(MethodHooks):
         recorder.clock.begin()
         self._boundary.flush()
         recorder.values[SAMPLES] = recorder.values[TOKENS] = recorder.values[ELEMENTS] = math.nan
-        loop_state.completes_step, loop_state.phase, loop_state.counts, loop_state.sums_loss = (
-            _never,
-            OTHER,
-            counts,
-            sums_loss,
-        )
+        recorder.values[MICRO_BATCHES] = 0.0
+        loop_state.authority, loop_state.phase = StepAuthority.FRAMEWORK, OTHER
+        loop_state.counts, loop_state.sums_loss = counts, sums_loss
         self.looks = LOOKS
         recorder.clock.set_base_phase(OTHER)
 
     def ends(self) -> None:
         """The framework's loop is over: steps are found by the plain rules again."""
         loop_state = self.loop_state
-        loop_state.completes_step, loop_state.sums_loss = self._completes_step
+        loop_state.authority, loop_state.sums_loss = StepAuthority.INFERRED, self._sums_loss
         loop_state.phase, loop_state.counts = None, True
         self._boundary.exhausted()
         if self.recorder.here:
             self.recorder.clock.set_base_phase(OTHER)
 
-    def set_completes_step(self, completes_step: Callable[[], bool], *, sums_loss: bool) -> None:
-        """Plain rules, but `completes_step` says whether what was just trained completes a step."""
-        self._completes_step = completes_step, sums_loss
-        self.loop_state.completes_step, self.loop_state.sums_loss = self._completes_step
+    def sum_losses(self, on: bool) -> None:
+        """Whether the losses of one step's backward passes are shares of one loss, in loops by hand."""
+        self._sums_loss = self.loop_state.sums_loss = on
 
     # -- steps
 
@@ -120,6 +126,7 @@ class FrameworkHooks(MethodHooks):
         """Count the samples of a batch that is trained on now."""
         with contextlib.suppress(Exception):  # a batch of a kind of its own is not counted
             count(batch, self.recorder.values)
+        self.recorder.values[MICRO_BATCHES] += 1
 
     def log(self, values: Mapping[str, Any]) -> None:
         """Numbers of the framework's own; what is no plain number is left alone: it may be on a device."""
@@ -130,7 +137,7 @@ class FrameworkHooks(MethodHooks):
 
     def evaluates(self, on: bool) -> None:
         """Evaluation begins, or ends: time, batches and forward passes are none of the training's."""
-        led = self.loop_state.completes_step is _never
+        led = self.loop_state.authority is StepAuthority.FRAMEWORK
         self.loop_state.phase = EVAL if on else OTHER if led else None
         self.recorder.clock.set_base_phase(EVAL if on else OTHER)
 
@@ -222,10 +229,6 @@ class FrameworkHooks(MethodHooks):
             return evaluate
 
         self.wrap(owner, name, make)
-
-
-def _never() -> bool:
-    return False
 
 
 def _parts(module: nn.Module) -> list[nn.Module]:

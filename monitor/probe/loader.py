@@ -15,54 +15,21 @@ from torch.utils.data import DataLoader, dataloader
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.batches import add, count
 from monitor.probe.clock import DATA, EVAL, OTHER
-from monitor.probe.construction import where_made
+from monitor.probe.construction import origin_of, where_made
 from monitor.probe.facts import loader_facts
+from monitor.probe.loader_state import LoaderState
 from monitor.probe.patches import Patches
-from monitor.probe.recorder import DATA_CPU, SAMPLES, Recorder
+from monitor.probe.recorder import DATA_CPU, ELEMENTS, MICRO_BATCHES, SAMPLES, TOKENS, Recorder
 from monitor.probe.source_location import user_frame
 
 #: The thread's CPU time is read around every CPU_EVERY-th step's fetches: the call costs 0.6 µs.
 CPU_EVERY = 8
 #: Loaders described in the run's facts: some loops make a new one each epoch.
 LOADERS = 64
+#: What a batch adds to a step.
+OF_BATCHES = (SAMPLES, TOKENS, ELEMENTS, MICRO_BATCHES)
 #: The name under which a Feed hangs on its iterators.
 TAG = "_torchvitals_feed"
-
-
-class LoaderState:
-    """What is known of one DataLoader; hangs on it and on its iterators while they live.
-
-    Attributes:
-        number: 1, 2, … in the order in which loaders were first used.
-        evaluates: its batches belong to an evaluation.
-        trains: in this iteration over it, a batch of it was trained on.
-        quiet: every model was in evaluation mode at its newest fetch.
-        role: "train" once it was trained on, "eval" where only evaluation was seen; None before either.
-        epochs: iterations over it, begun so far.
-        iter_ms: what the newest `iter(loader)` took.
-        first_wait_ms: what the first fetch of the newest iteration took; None before it.
-        settled: the newest fetch was one of many for training; the next needs no second look.
-        unused: a batch was fetched with gradients on, and since then nothing but evaluation was seen.
-        countable: its batches can be counted.
-        place: where in the user's code it was made, or else first iterated.
-        call: the source of the call that made it.
-    """
-
-    __slots__ = (
-        "call", "countable", "epochs", "evaluates", "first_wait_ms", "iter_ms", "number", "place", "quiet",
-        "role", "settled", "trains", "unused",
-    )  # fmt: skip
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.evaluates = self.trains = self.quiet = self.unused = self.settled = False
-        self.role: str | None = None
-        self.countable = True
-        self.epochs = 0
-        self.iter_ms = 0.0
-        self.first_wait_ms: float | None = None
-        self.place: str | None = None
-        self.call: str | None = None
 
 
 class LoaderHooks:
@@ -79,6 +46,7 @@ class LoaderHooks:
         self._of_loader: weakref.WeakKeyDictionary[Any, LoaderState] = weakref.WeakKeyDictionary()
         self._count = 0
         self._epochs: dict[str, int] = {}
+        self._roles: dict[str, set[str]] = {}
         self._fetching = [False]
         self._since: list[LoaderState] = []
         self._in_step: LoaderState | None = None
@@ -130,7 +98,8 @@ class LoaderHooks:
                 self.boundary.fetch()
                 state = self._feed(loader)
                 evaluates = not torch.is_grad_enabled() or state.evaluates
-                evaluates = evaluates or not (self.training() or self._frozen)
+                quiet = not (self.training() or self._frozen or state.role == "train")
+                evaluates = evaluates or quiet
                 if recorder.loop_state.phase is not None:
                     evaluates = recorder.loop_state.phase == EVAL
                 depth, began = clock.push(EVAL if evaluates else DATA), time.perf_counter_ns()
@@ -227,10 +196,15 @@ class LoaderHooks:
                 if state.unused:
                     state.unused = False
                     state.evaluates = state.evaluates or not state.trains
-                    if state.evaluates and state in since:
-                        since.remove(state)
+                    if state.evaluates:
+                        self._take_back(state)
+                        if state in since:
+                            since.remove(state)
                 state.quiet = quiet = not training()
-                evaluates = not grad or state.evaluates or (quiet and not self._frozen)
+                # One that is trained on stays so while the model is still in evaluation mode: many loops
+                # call `model.train()` only once they have the batch.
+                quiet = quiet and not self._frozen and state.role != "train"
+                evaluates = not grad or state.evaluates or quiet
                 if grad and not state.evaluates and state not in since:
                     since.append(state)
             if loop_state.phase is not None:
@@ -244,14 +218,25 @@ class LoaderHooks:
 
         return opening
 
+    def _take_back(self, state: LoaderState) -> None:
+        """The batch that was taken for one to train on was evaluated: it counts for no step."""
+        steps, before = state.before_batch or (-1, [])
+        if steps == self.recorder.steps:
+            for index, value in zip(OF_BATCHES, before, strict=True):
+                self.recorder.values[index] = value
+        state.before_batch = None
+
     def _trained_on(self) -> None:
         """Something was trained since the last fetch: on the newest batch, and on others not left unused."""
         since = self._since
         for state in since:
             newest = since[-1]
             if state is newest or (state.quiet == newest.quiet and not state.unused):
-                state.trains, state.role = True, "train"
+                state.trains = True
                 state.evaluates = state.unused = False
+                if state.role != "train":
+                    state.role = "train"
+                    self._roles.setdefault(state.origin, set()).add("train")
                 self._frozen = newest.quiet
         since.clear()
 
@@ -266,6 +251,7 @@ class LoaderHooks:
             if evaluates:
                 if state is not None and state.role is None:
                     state.role = "eval"
+                    self._roles.setdefault(state.origin, set()).add("eval")
                 return
             if cpu:
                 add(values, DATA_CPU, (cpu_now() - cpu) / 1e6)
@@ -279,12 +265,16 @@ class LoaderHooks:
             # Two loaders side by side give the step its samples once; one loader's batches add up.
             if values[SAMPLES] != values[SAMPLES]:
                 self._in_step = state
-            if state is self._in_step and (state is None or state.countable):
-                try:
-                    count(batch, values)
-                except Exception:  # noqa: BLE001 - a batch of a kind of its own: not counted
-                    if state is not None:
-                        state.countable = False
+            if state is self._in_step:
+                if state is not None and (state.quiet or not state.trains):
+                    state.before_batch = (self.recorder.steps, [values[index] for index in OF_BATCHES])
+                values[MICRO_BATCHES] += 1
+                if state is None or state.countable:
+                    try:
+                        count(batch, values)
+                    except Exception:  # noqa: BLE001 - a batch of a kind of its own: not counted
+                        if state is not None:
+                            state.countable = False
 
         return arrived
 
@@ -310,12 +300,19 @@ class LoaderHooks:
             self._count += 1
             state = self._of_loader[loader] = LoaderState(self._count)
             state.place, state.call = where_made(loader, user_frame(3))
+            # Some loops make a new loader each epoch: it goes on where the last one of its origin stopped.
+            state.origin = origin_of(loader) or str(state.number)
+            roles = self._roles.get(state.origin)
+            state.role = "train" if roles == {"train"} else None
+            state.evaluates = roles == {"eval"}
         return state
 
     def _opened(self, loader: Any, state: LoaderState, iterator: Any, took_ms: float) -> None:
         state.epochs += 1
         state.iter_ms, state.first_wait_ms = took_ms, None
         state.trains = state.unused = state.settled = False
+        if state.role == "train":
+            state.evaluates = False
         vars(iterator)[TAG] = state
         if state.epochs == 1 and state.number <= LOADERS:
             self._describe(loader, state)
@@ -324,9 +321,8 @@ class LoaderHooks:
         state.first_wait_ms = wait_ms
         if evaluates:
             return
-        # Some loops make a new loader each epoch: what is made in the same place counts on.
-        recorder, place = self.recorder, state.place or str(state.number)
-        epoch = self._epochs[place] = self._epochs.get(place, 0) + 1
+        recorder, origin = self.recorder, state.origin
+        epoch = self._epochs[origin] = self._epochs.get(origin, 0) + 1
         recorder.epoch = float(epoch)
         recorder.event(
             "epoch",

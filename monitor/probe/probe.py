@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from monitor.probe import facts
-from monitor.probe.adapters import Adapter, transfers
+from monitor.probe.adapters import Adapter, find, transfers
 from monitor.probe.adapters.plain import Boundary, plain
 from monitor.probe.amp import Amp
 from monitor.probe.clock import OTHER
@@ -22,13 +22,14 @@ from monitor.probe.cuda import Cuda
 from monitor.probe.cuda.device import Device
 from monitor.probe.ddp import Ddp
 from monitor.probe.forward import ModuleHooks
+from monitor.probe.framework_entry import watch_entries
 from monitor.probe.framework_hooks import FrameworkHooks
 from monitor.probe.loader import LoaderHooks
+from monitor.probe.loop_state import StepAuthority
 from monitor.probe.patches import Patches, hide_from_compiler
 from monitor.probe.recorder import BACKWARDS, OPT_STEPS, Recorder
 from monitor.probe.source_location import foreign, short, user_frame
 from monitor.probe.training import (
-    Depth,
     Optimizers,
     install_backward,
     install_gc,
@@ -85,15 +86,15 @@ class Probe:
             self.module_hooks.install(patches, modules)
             watch_construction(patches)
             self.loader_hooks.install(patches)
-            depth = Depth()
-            install_backward(recorder, patches, self.boundary, self.amp, self.ddp, depth)
-            install_optimizer(recorder, patches, self.boundary, self.optimizers, depth)
+            install_backward(recorder, patches, self.boundary, self.amp, self.ddp)
+            self._optimizer_begins = install_optimizer(recorder, patches, self.boundary, self.optimizers)
             install_saving(recorder, patches)
             install_gc(recorder, patches)
             self.amp.install(patches)
             self.ddp.install(patches)
             install_collectives(recorder, patches)
             facts.watch(recorder)
+            watch_entries(patches, self._hand, self._left)
             recorder.watchers += [self._describe, self.cuda.look]
         except BaseException:
             patches.restore()
@@ -109,6 +110,27 @@ class Probe:
             adapter.install(target, self.hooks)
             self._targets.add(target)
 
+    def _hand(self, adapter: Adapter, target: Any) -> bool:
+        """A framework begins to train with a target that nobody named. Whether its adapter took it."""
+        if target in self._targets or self.hooks.leads or not self.recorder.training_thread_id[0]:
+            return False
+        try:
+            find(target)  # one that is too old is left to the plain rules
+            self.attach(adapter, target)
+            enter = getattr(adapter, "enter", None)
+            if enter is not None:
+                enter(target, self.hooks)
+        except TypeError:
+            return False
+        except Exception as error:  # noqa: BLE001 - the training must not notice
+            self.recorder.fail(error)
+            return False
+        return True
+
+    def _left(self) -> None:
+        if self.hooks.leads:
+            self.hooks.ends()
+
     def step(self) -> None:
         """The user says that a step ends here. With nothing trained in it, this is a loop of inference."""
         recorder = self.recorder
@@ -117,10 +139,16 @@ class Probe:
             self.module_hooks.look(user_frame(2))
         if inference and not recorder.steps:
             recorder.loop_state.phase = OTHER
-        elif not inference and recorder.loop_state.completes_step is None:
+        elif not inference and recorder.loop_state.authority is not StepAuthority.FRAMEWORK:
             recorder.loop_state.phase = None
         recorder.clock.begin()
         self.boundary.step()
+
+    def optimizer_begins(self, optimizer: Any, args: Any, kwargs: Any, release: Any) -> None:
+        """The step of an optimizer has begun that attached us. `release` is the hook's handle, if any."""
+        self._optimizer_begins(optimizer, args, kwargs)
+        if release is not None:
+            self.patches.on_undo(release.remove)
 
     def _describe(self) -> None:
         for module in self.module_hooks.modules:
@@ -137,6 +165,12 @@ class Probe:
         self.recorder.event("exception", **failure)
         with contextlib.suppress(Exception):  # the exception itself is what must get out
             self.cuda.failed(error, failure["location"], self.module_hooks.modules, self.optimizers.alive())
+
+    def pause(self) -> None:
+        """A notebook's cell is over: its last step has ended, and the time until the next is no step's."""
+        if self.recorder.here:
+            self.boundary.flush()
+            self.recorder.pause()
 
     def finish(self, **end: Any) -> None:
         """The last step is recorded, facts are written once more, and everything is put back."""

@@ -25,9 +25,10 @@ SKIPPED, SCALE = _INDEX["amp_skipped"], _INDEX["loss_scale"]
 GC, EPOCH = _INDEX["gc_ms"], _INDEX["epoch"]
 DATA_CPU, ELEMENTS = _INDEX["data_cpu_ms"], _INDEX["batch_elements"]
 SYNCS, COLLECTIVE_MS, COLLECTIVE_MB = _INDEX["syncs"], _INDEX["collective_ms"], _INDEX["collective_mb"]
+MICRO_BATCHES = _INDEX["micro_batches"]
 
 _NAN = math.nan
-_TAIL = [_NAN, _NAN, _NAN, 0.0, 0.0, _NAN, _NAN, 0, _NAN, _NAN, _NAN, _NAN, _NAN, _NAN]
+_TAIL = [_NAN, _NAN, _NAN, 0.0, 0.0, _NAN, _NAN, 0, _NAN, _NAN, _NAN, _NAN, _NAN, _NAN, 0.0]
 assert len(_TAIL) == len(TAPE_METRICS) - len(PHASES), "a new tape metric needs its start value here"
 
 #: Steps after which facts that grow during training are written anew; then every FACTS_EVERY steps.
@@ -36,7 +37,7 @@ FACTS_EVERY = 250
 #: The journal takes at most this many events of one kind from hooks that fire every step.
 EVENTS_A_KIND = 2000
 #: Kinds without that limit: those at a run's end, and those that are thinned in time before they come here.
-UNLIMITED = frozenset({"exception", "end", "oom", "log", "cuda"})
+UNLIMITED = frozenset({"exception", "end", "oom", "log", "cuda", "idle"})
 
 
 class Recorder:
@@ -47,6 +48,8 @@ class Recorder:
         values: the step's tape values after the phases, by the indices named above; hooks write
             straight into it.
         steps: steps recorded so far.
+        stage: stage(mark) keeps the step as it stood at `clock.mark()` on the tape, should the process die
+            before the step is known to have ended there.
         end_step: end_step() ends the step now, end_step(mark) where `clock.mark()` was taken. One
             record goes to the tape.
         training_thread_id: a list of one: the identity of the thread that trains. A hook on any other thread
@@ -54,6 +57,7 @@ class Recorder:
         loop_state: what adapters say of the loop.
         user_metrics: numbers of the user's own.
         watchers: called after a step was recorded at the numbers of FACTS_AT and every FACTS_EVERY.
+        weights_version: a number that changes whenever weights do, as far as torch counts it.
         each: called after every step with its end in nanoseconds; empty where no device is watched.
     """
 
@@ -68,11 +72,14 @@ class Recorder:
         self.steps = 0
         self.epoch = _NAN
         self.each: list[Callable[[int], None]] = []
+        self.weights_version: Callable[[], int] = lambda: 0
         self.end_step = self._make_end_step()
+        self.stage = self._make_stage()
         self.watchers: list[Callable[[], None]] = []
         self._facts: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
         self._adopted = False
+        self._paused_ns = 0
 
     def _make_end_step(self) -> Callable[..., None]:
         values, append, phases = self.values, self.tape.append, len(PHASES)
@@ -96,10 +103,33 @@ class Recorder:
 
         return end_step
 
+    def _make_stage(self) -> Callable[[tuple[int, list[int]]], None]:
+        values, stage, phases = self.values, self.tape.stage, len(PHASES)
+
+        def stage_step(marked: tuple[int, list[int]]) -> None:
+            values[EPOCH] = self.epoch
+            stage(marked[0], (*marked[1], *values[phases:]))
+
+        return stage_step
+
     @property
     def here(self) -> bool:
         """Whether the calling thread is the one that trains, and recording is on."""
         return self.training_thread_id[0] == get_ident()
+
+    def begin(self) -> None:
+        """Something is trained here: from now on time belongs to steps. Only the first call does anything."""
+        if not self._adopted:
+            self.adopt()
+        self.clock.begin()
+        if self._paused_ns:
+            paused_ns, self._paused_ns = self._paused_ns, 0
+            self.event("idle", ms=round((time.perf_counter_ns() - paused_ns) / 1e6, 3))
+
+    def pause(self) -> None:
+        """Nothing runs until something is trained again: the time until then belongs to no step."""
+        self.clock.pause()
+        self._paused_ns = self._paused_ns or time.perf_counter_ns()
 
     def adopt(self) -> bool:
         """Whether the calling thread, which runs a backward pass or an optimizer, is the one that trains.

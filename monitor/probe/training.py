@@ -22,12 +22,14 @@ from torch.optim.optimizer import (
 
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.amp import Amp
-from monitor.probe.clock import BACKWARD, CHECKPOINT, OPTIMIZER
+from monitor.probe.clock import BACKWARD, BEFORE, CHECKPOINT, OPTIMIZER
 from monitor.probe.ddp import Ddp
-from monitor.probe.forward import ModuleHooks
+from monitor.probe.forward import ModuleHooks, optimizers_in_reach
+from monitor.probe.module_registry import optimizers
 from monitor.probe.patches import Patches
 from monitor.probe.recorder import BACKWARDS, GC, LOSS, OPT_STEPS, Recorder
 from monitor.probe.source_location import location, user_frame
+from monitor.tape.layout import LIVE_PHASE
 
 #: Backward passes looked at closely for an autocast around them; then every LOOK_EVERY one.
 LOOK_FIRST = 32
@@ -40,49 +42,28 @@ DISCOVERIES = 64
 _STEP_FILE = Optimizer.profile_hook_step.__code__.co_filename
 
 
-class Depth:
-    """What backward pass and optimizers must know of each other.
-
-    Attributes:
-        backward: a backward pass is running.
-        late: optimizers that stepped inside it (from a gradient's hook): told to the boundary after it.
-    """
-
-    __slots__ = ("backward", "late")
-
-    def __init__(self) -> None:
-        self.backward = False
-        self.late: list[int] = []
-
-
-def install_backward(
-    recorder: Recorder, patches: Patches, boundary: Boundary, amp: Amp, ddp: Ddp, depth: Depth
-) -> None:
-    """Replace `torch.autograd.backward`, which `Tensor.backward` calls."""
+def install_backward(recorder: Recorder, patches: Patches, boundary: Boundary, amp: Amp, ddp: Ddp) -> None:
+    """Replace `torch.autograd.backward`, which `Tensor.backward` calls, and time `torch.autograd.grad`."""
     exchanged, replicas = ddp.after_backward, ddp.watched
-    clock, training_thread_id, adopt, late = (
-        recorder.clock,
-        recorder.training_thread_id,
-        recorder.adopt,
-        depth.late,
-    )
-    push, pop, compiling, first = clock.push, clock.pop, torch.compiler.is_dynamo_compiling, True
+    clock, training_thread_id, adopt = recorder.clock, recorder.training_thread_id, recorder.adopt
+    loop_state, late = recorder.loop_state, recorder.loop_state.late_optimizers
+    push, pop, compiling, begin = clock.push, clock.pop, torch.compiler.is_dynamo_compiling, recorder.begin
     after = _after_backward(recorder, boundary, amp)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(*args: Any, **kwargs: Any) -> Any:
-            nonlocal first
-            if compiling() or depth.backward or (get_ident() != training_thread_id[0] and not adopt()):
+            if (
+                compiling()
+                or loop_state.in_backward
+                or (get_ident() != training_thread_id[0] and not adopt())
+            ):
                 return original(*args, **kwargs)
-            if first:
-                first = False
-                adopt()
-                clock.begin()
-            depth.backward, opened = True, push(BACKWARD)
+            begin()
+            loop_state.in_backward, opened = True, push(BACKWARD)
             try:
                 return original(*args, **kwargs)
             finally:
-                depth.backward = False
+                loop_state.in_backward = False
                 pop(opened)
                 try:
                     if replicas:
@@ -96,6 +77,32 @@ def install_backward(
         return backward
 
     patches.replace(torch.autograd, "backward", make)
+    patches.replace(torch.autograd, "grad", _timed_grad(recorder))
+
+
+def _timed_grad(recorder: Recorder) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    loop_state, thread, compiling = (
+        recorder.loop_state,
+        recorder.training_thread_id,
+        torch.compiler.is_dynamo_compiling,
+    )
+    push, pop = recorder.clock.push, recorder.clock.pop
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def grad(*args: Any, **kwargs: Any) -> Any:
+            # No training by itself: a penalty on gradients, an attack on a batch that is evaluated.
+            if compiling() or loop_state.in_backward or get_ident() != thread[0]:
+                return original(*args, **kwargs)
+            loop_state.in_backward, opened = True, push(BACKWARD)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                loop_state.in_backward = False
+                pop(opened)
+
+        return grad
+
+    return make
 
 
 def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callable[[Any], None]:
@@ -138,49 +145,51 @@ def _tell_turn(recorder: Recorder, finite: bool, loss: float) -> None:
 
 
 def install_optimizer(
-    recorder: Recorder, patches: Patches, boundary: Boundary, known: Optimizers, depth: Depth
-) -> None:
-    """Hook every optimizer's step; what runs inside one (a parent's, a wrapped optimizer's) is part of it."""
+    recorder: Recorder, patches: Patches, boundary: Boundary, known: Optimizers
+) -> Callable[[Optimizer, Any, Any], None]:
+    """Hook every optimizer's step; what runs inside one (a parent's, a wrapped optimizer's) is part of it.
+
+    Returns:
+        The hook that runs before each step, for the one that runs already.
+    """
     training_thread_id, values, adopt = recorder.training_thread_id, recorder.values, recorder.adopt
     push, pop, on_optimizer = recorder.clock.push, recorder.clock.pop, boundary.optimizer
-    compiling, seen = torch.compiler.is_dynamo_compiling, known.seen
-    running, opened, nested, first = 0, 0, 0, True
+    compiling, seen, loop_state = torch.compiler.is_dynamo_compiling, known.seen, recorder.loop_state
+    opened, nested, begin = 0, 0, recorder.begin
 
     def before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        nonlocal running, opened, nested, first
+        nonlocal opened, nested
         if compiling() or (get_ident() != training_thread_id[0] and not adopt()):
             return
-        if first:
-            first = False
-            adopt()
-            recorder.clock.begin()
-        if running:
+        begin()
+        if loop_state.in_optimizer:
             if _inside_another():
-                nested += running == id(optimizer)
+                nested += loop_state.in_optimizer == id(optimizer)
                 return
             pop(opened)  # an exception ended that one: its post-hook never came
-        running, nested, opened = id(optimizer), 0, push(OPTIMIZER)
+        loop_state.in_optimizer, nested, opened = id(optimizer), 0, push(OPTIMIZER)
 
     def after(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        nonlocal running, nested
-        if compiling() or running != id(optimizer) or get_ident() != training_thread_id[0]:
+        nonlocal nested
+        if compiling() or loop_state.in_optimizer != id(optimizer) or get_ident() != training_thread_id[0]:
             return
         if nested:
             nested -= 1
             return
-        running = 0
+        loop_state.in_optimizer = 0
         pop(opened)
         try:
             values[OPT_STEPS] += 1
             if id(optimizer) not in seen:
                 known.look(optimizer, user_frame(2))
-            tell = depth.late.append if depth.backward else on_optimizer
+            tell = loop_state.late_optimizers.append if loop_state.in_backward else on_optimizer
             tell(id(optimizer))
         except Exception as error:  # noqa: BLE001 - the training must not notice
             recorder.fail(error)
 
     patches.on_undo(register_optimizer_step_pre_hook(before).remove)
     patches.on_undo(register_optimizer_step_post_hook(after).remove)
+    return before
 
 
 def _inside_another() -> bool:
@@ -216,6 +225,8 @@ class Optimizers:
         """Find what it trains, and describe it. `frame` is the user's, that called its step."""
         number = id(optimizer)
         self.seen.add(number)
+        others = {id(other) for other in (*optimizers(), *optimizers_in_reach(frame))}
+        self._recorder.loop_state.several_optimizers = len(others | self.seen) > 1
         self._references[number] = weakref.ref(optimizer, lambda _: self._forget(number))
         self._count += 1
         if self._count <= DISCOVERIES:
@@ -287,14 +298,15 @@ def install_saving(recorder: Recorder, patches: Patches) -> None:
 def install_gc(recorder: Recorder, patches: Patches) -> None:
     """Count the time that Python's garbage collector takes out of a step."""
     training_thread_id, values, now = recorder.training_thread_id, recorder.values, time.perf_counter_ns
-    began = 0
+    began, live = 0, recorder.tape.live
 
     def collected(phase: str, info: dict[str, int]) -> None:
         nonlocal began
         if get_ident() != training_thread_id[0]:
             return
         if phase == "start":
-            began = now()
+            # What is collected before the first step is none of its time.
+            began = now() if live[LIVE_PHASE] != BEFORE else 0
         elif began:
             values[GC] += now() - began
             began = 0

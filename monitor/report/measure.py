@@ -108,7 +108,9 @@ def _rank(store: Store, stream: str) -> _RankMeasures:
     totals = store.totals(stream, keys)
     first = store.rows(stream, keys, span["first_row"], span["first_row"])
     rest = {key: _without(totals[key], float(first[key][0])) for key in keys}
-    wall_s = span["last_t_s"] - span["first_t_s"]
+    wall_s = (
+        span["last_t_s"] - span["first_t_s"] - _idle_s(store, stream, span["first_t_s"], span["last_t_s"])
+    )
     numbered = span["last_row"] - span["first_row"]
     rows = span["rows"] - 1
     began_s = span["first_t_s"] - (_known(float(first["step_ms"][0])) or 0.0) / 1e3
@@ -121,6 +123,12 @@ def _rank(store: Store, stream: str) -> _RankMeasures:
     share = _share(rest, wall_s, whole=rows == numbered)
     steps = span["last_row"] + 1
     return _RankMeasures(steps, steps - span["rows"], span["last_t_s"] - began_s, per_s, qs, share)
+
+
+def _idle_s(store: Store, stream: str, first_s: float, last_s: float) -> float:
+    """Seconds that a notebook's kernel had nothing to do between two steps: nobody's time."""
+    told = [event for event in store.events(["idle"]) if f"rank/{event.get('rank')}" == stream]
+    return sum(float(event["ms"]) / 1e3 for event in told if first_s < event["t_s"] <= last_s)
 
 
 def _without(total: tuple[float, int, float, float], first: float) -> tuple[float, int]:

@@ -11,6 +11,7 @@
 A slot is `seq, end_ns, one 8-byte field per column, seq`, all little-endian. `seq` is 2·step + 1 while
 step is being written and 2·step + 2 once it is complete. The writer touches the first seq first and the
 last one last; a reader that finds both complete and equal, before and after copying, has a whole record.
+A step that may yet go on is staged in the slot after the newest one: complete, with both seq negative.
 """
 
 from __future__ import annotations

@@ -140,6 +140,17 @@ class TapeReader:
             start += 1
         return self._rows(from_step, first + start, rows[start:stop])
 
+    def staged(self) -> Rows:
+        """The step that was under way as far as it was recorded, for a writer that is dead; else no rows.
+
+        Raises:
+            TapeError: truncated or damaged.
+        """
+        step = self._completed()
+        row = self._slot.unpack(self._slots(step, 1))
+        whole = row[0] == row[-1] == -(2 * step + 2) and row[1] >= 0
+        return self._rows(step, step, [row] if whole else [])
+
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)

@@ -60,6 +60,8 @@ class TapeWriter:
             int; `values` has one entry per `schema.TAPE_METRICS` in that order, int for "ns" columns,
             float (NaN: not measured) for the others. Also counts the step in the live area. Raises
             struct.error for a wrong type or number of values and then has written no step.
+        stage: as `append`, but the step may yet turn out to go on: it is kept in the place of the next step
+            for a reader that finds the writer dead, and the next `append` takes that place.
         live: the live area as eight int64, see `monitor.tape.layout.LIVE_*`; written in place.
 
     After `close`, and in a forked child, both still work and reach nobody.
@@ -70,6 +72,7 @@ class TapeWriter:
     """
 
     append: Callable[[int, Sequence[float]], None]
+    stage: Callable[[int, Sequence[float]], None]
     live: memoryview[int]
 
     def __init__(
@@ -90,7 +93,7 @@ class TapeWriter:
         view = memoryview(self._map)
         self._view = view
         self.live = view[layout.LIVE_AT : layout.LIVE_AT + layout.LIVE_BYTES].cast("q")
-        self.append = _appender(view, self.live, header)
+        self.append, self.stage = _appender(view, self.live, header)
         _open.add(self)
 
     def close(self) -> None:
@@ -107,7 +110,7 @@ class TapeWriter:
 
 def _appender(
     view: memoryview, live: memoryview[int], header: layout.Header
-) -> Callable[[int, Sequence[float]], None]:
+) -> tuple[Callable[[int, Sequence[float]], None], Callable[[int, Sequence[float]], None]]:
     mark, pack, size = layout.SEQ.pack_into, header.slot.pack_into, header.slot.size
     first, end = layout.HEADER_BYTES, header.file_bytes
     steps_at, end_at = layout.LIVE_STEPS, layout.LIVE_END_NS
@@ -126,7 +129,11 @@ def _appender(
         live[steps_at] = steps
         live[end_at] = end_ns
 
-    return append
+    def stage(end_ns: int, values: Sequence[float]) -> None:
+        mark(view, at, seq)
+        pack(view, at, -seq - 1, end_ns, *values, -seq - 1)
+
+    return append, stage
 
 
 def _create(path: str, header: layout.Header) -> mmap.mmap:

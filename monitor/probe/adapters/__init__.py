@@ -2,9 +2,10 @@
 
 An adapter has `NAME`, `PACKAGES` (their import names), `MIN_VERSION`, `matches(target)` (by class names
 alone, so that nothing is imported that the user has not), `modules(target)` and `install(target,
-lead)`. A new one is one file here; it is found by itself. One whose framework moves batches to the device in
-a function of its own names that in `TRANSFERS`; one whose framework itself starts the other ranks has
-`ranks(target)`.
+hooks)`. A new one is one file here; it is found by itself. One whose framework moves batches to the device
+in a function of its own names that in `TRANSFERS`; one whose framework itself starts the other ranks has
+`ranks(target)`. `ENTRIES` names what begins to train: (module, class, method); a target that nobody attached
+is handed to `install` there, and to `enter(target, hooks)` where the loop's own begin was missed by then.
 """
 
 from __future__ import annotations

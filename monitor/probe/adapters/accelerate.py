@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NAME = "an Accelerate Accelerator"
 PACKAGES = ("accelerate",)
 TRANSFERS = (("accelerate.data_loader", "send_to_device"),)
+ENTRIES = (("accelerate.accelerator", "Accelerator", "prepare"),)
 MIN_VERSION = (0, 34)
 
 
@@ -34,11 +35,8 @@ def modules(target: Any) -> list[nn.Module]:
 
 
 def install(target: Any, hooks: FrameworkHooks) -> None:
-    """Let `sync_gradients` say which backward passes complete a step, and watch what is prepared."""
-    gradients = target.gradient_state
-    hooks.set_completes_step(
-        lambda: bool(gradients.sync_gradients), sums_loss=target.gradient_accumulation_steps > 1
-    )
+    """Add up losses that are accumulated, count batches as they are handed out, watch what is prepared."""
+    hooks.sum_losses(target.gradient_accumulation_steps > 1)
     count_batches(hooks)
     kind = type(target)
     hooks.wrap(kind, "prepare_model", _prepared(hooks))

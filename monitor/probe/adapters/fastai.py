@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NAME = "a fastai Learner"
 PACKAGES = ("fastai",)
 TRANSFERS = (("fastai.data.load", "to_device"),)
+ENTRIES = (("fastai.learner", "Learner", "fit"),)
 MIN_VERSION = (2, 7)
 
 
@@ -61,6 +62,11 @@ def install(target: Any, hooks: FrameworkHooks) -> None:
     hooks.time_optimizer(importlib.import_module("fastai.optimizer").Optimizer, "step")
     loading = importlib.import_module("fastai.data.load")
     hooks.wrap(loading, "_loaders", lambda kinds: tuple(hooks.loader_hooks.opening(kind) for kind in kinds))
+
+
+def enter(target: Any, hooks: FrameworkHooks) -> None:
+    """Its fit has begun already."""
+    hooks.begins()
 
 
 def _left(learner: Any, later: int) -> float:

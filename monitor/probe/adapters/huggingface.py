@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 NAME = "a Hugging Face Trainer"
 PACKAGES = ("transformers",)
 TRANSFERS = (("transformers.trainer", "Trainer._prepare_inputs"),)
+ENTRIES = (("transformers.trainer", "Trainer", "train"),)
 MIN_VERSION = (4, 46)
 
 

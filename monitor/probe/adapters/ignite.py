@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 NAME = "an Ignite Engine"
 PACKAGES = ("ignite",)
 TRANSFERS = (("ignite.engine", "convert_tensor"),)
+ENTRIES = (("ignite.engine.engine", "Engine", "run"),)
 MIN_VERSION = (0, 4, 8)
 
+_found: weakref.WeakSet[Any] = weakref.WeakSet()
 _attached: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -70,6 +72,12 @@ def install(target: Any, hooks: FrameworkHooks) -> None:
     hooks.wrap(owner, "run", _running(hooks))
 
 
+def enter(target: Any, hooks: FrameworkHooks) -> None:
+    """Its run has begun already. Nobody named it, so it may evaluate: then its iterations are no steps."""
+    _found.add(target)
+    hooks.begins(counts=False)
+
+
 def _fetched(hooks: FrameworkHooks) -> Callable[[Any], None]:
     def fetched(engine: Any) -> None:
         hooks.close_fetch()
@@ -89,7 +97,9 @@ def _started(begun: list[int]) -> Callable[[Any], None]:
 
 def _iterated(hooks: FrameworkHooks, begun: list[int]) -> Callable[[Any], None]:
     def iterated(engine: Any) -> None:
-        if hooks.stepped() or not hooks.trained():
+        if engine in _found and not hooks.stepped() and not hooks.trained():
+            hooks.evaluates(True)
+        elif hooks.stepped() or not hooks.trained():
             hooks.step(engine.state.epoch)
             if begun:  # how many iterations a step takes is known from the first one on
                 hooks.plan(_left(engine.state) // (engine.state.iteration - begun.pop()))

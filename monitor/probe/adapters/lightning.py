@@ -23,6 +23,10 @@ TRANSFERS = (
     ("lightning.pytorch.strategies.strategy", "Strategy.batch_to_device"),
     ("pytorch_lightning.strategies.strategy", "Strategy.batch_to_device"),
 )
+ENTRIES = (
+    ("lightning.pytorch.trainer.trainer", "Trainer", "fit"),
+    ("pytorch_lightning.trainer.trainer", "Trainer", "fit"),
+)
 MIN_VERSION = (2, 0)
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")

@@ -1,13 +1,20 @@
-"""Where a step ends in a loop that somebody wrote by hand.
+"""Where a step ends in a loop that somebody wrote by hand: a step is an optimizer step.
 
-A step is one iteration of the loop, so it ends where the next iteration begins:
+All optimizers that step within one iteration of the loop are one step; what was accumulated for it (batches,
+backward passes) is counted beside it. So:
 
-* With a loader: at the first fetch after a backward pass or an optimizer step. Accumulation, several
-  optimizers and several losses in one iteration are one step.
-* Without one (full-batch training, LBFGS, batches made by hand or all loaded before): when an optimizer
-  steps for the second time, the step ended after the optimizer step before that. Once the optimizers of
-  one iteration are known, it ends right after the last of them.
+* A step ends at the first fetch of a batch after an optimizer has stepped. Fetches between backward passes
+  that only accumulate end nothing.
+* Where no batch is fetched (full-batch training, LBFGS, one batch trained on again and again, batches made by
+  hand), a step ends when an optimizer steps that has stepped in it already: it ended after the last optimizer
+  before. Once a loop is known to be of this kind, its steps end right after their optimizer.
+* Where several optimizers take part, two of them are of one iteration when the program only went forward
+  from one to the other (see `monitor.probe.loop_position`): a generator, a delayed actor, a temperature. Nor
+  does a fetch in the middle of an iteration end it.
 * Where the user says `session.step()`, there and nowhere else.
+* Where no optimizer of torch's is heard of (weights updated by hand, an optimizer compiled or of another
+  library), a step ends where weights have changed between two backward passes, as torch counts it. Updates
+  that torch does not count either (through `.data`) leave nothing to tell: such a loop has no steps.
 * What neither fetches a batch nor exchanges gradients, where the loop's steps did both before, is none: the
   ranks would drift apart. Trials of speed after the training are written so.
 """
@@ -15,13 +22,17 @@ A step is one iteration of the loop, so it ends where the next iteration begins:
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 from typing import NamedTuple
 
+from monitor.probe.loop_position import Position, calling_line, position, same_iteration
+from monitor.probe.loop_state import StepAuthority
 from monitor.probe.recorder import (
     BACKWARDS,
     COLLECTIVE_MB,
     COLLECTIVE_MS,
     GC,
+    MICRO_BATCHES,
     OPT_STEPS,
     SKIPPED,
     SYNCS,
@@ -30,7 +41,11 @@ from monitor.probe.recorder import (
 from monitor.schema import PHASES
 
 #: Values that a step adds up.
-COUNTED = (BACKWARDS, OPT_STEPS, SKIPPED, GC, SYNCS, COLLECTIVE_MS, COLLECTIVE_MB)
+COUNTED = (BACKWARDS, OPT_STEPS, SKIPPED, GC, SYNCS, COLLECTIVE_MS, COLLECTIVE_MB, MICRO_BATCHES)
+#: Steps of a loop's only optimizer during which it is noted where that steps: a second one may follow.
+LOOKS = 64
+#: Backward passes without any optimizer after which the run says that its steps cannot be counted.
+UNCOUNTED_AT = frozenset({8, 100, 1000, 10_000, 100_000})
 
 
 class Boundary(NamedTuple):
@@ -43,7 +58,7 @@ class Boundary(NamedTuple):
         backward: after a backward pass.
         optimizer: after an optimizer stepped, or a gradient scaler skipped it; the argument is its identity.
         step: the user says that a step ends here.
-        flush: the loop is over: records a step that nothing ended, where it was last active.
+        flush: the loop is over, or pauses: records a step that nothing ended, where it was last active.
     """
 
     fetch: Callable[[], bool]
@@ -57,97 +72,147 @@ class Boundary(NamedTuple):
 
 def plain(recorder: Recorder) -> Boundary:
     """The rules above, as closures over the state of one loop."""
-    end_step, mark, loop_state = recorder.end_step, recorder.clock.mark, recorder.loop_state
-    trained, user_ends_steps, waiting, drawn, closing = False, False, 0, False, False
-    cycle: set[int] = set()
-    cycle_size = 0
+    end_step, mark, stage, loop_state = (
+        recorder.end_step,
+        recorder.clock.mark,
+        recorder.stage,
+        recorder.loop_state,
+    )
+    values, inferred, user = recorder.values, StepAuthority.INFERRED, StepAuthority.USER
+    # The optimizers of the step that runs, of the one before, all that ever stepped; where the newest did.
+    stepped: set[int] = set()
+    closed: set[int] = set()
+    known: set[int] = set()
+    where: Position = ()
     marked: tuple[int, list[int]] | None = None
-    values, then = recorder.values, [0.0]
+    marked_values: list[float] = []
+    trained = closing = drawn = fetched = False
+    # Optimizer steps since the newest fetch; whether steps end right after them, since nothing is fetched.
+    since_fetch, unfetched, uncounted, version = 0, False, 0, 0
+    # Backward passes since the newest optimizer step, by the line that called them, and the most of one line.
+    lines: dict[tuple[CodeType, int], int] = {}
+    passes = marked_passes = 0
 
     def close(at: tuple[int, list[int]] | None) -> None:
-        nonlocal trained, waiting, marked
-        trained, waiting, marked = False, 0, None
-        cycle.clear()
+        nonlocal marked, fetched, passes, marked_passes
+        marked, fetched = None, False
+        # Batches that were fetched ahead are none of this step's.
+        values[MICRO_BATCHES] = max(1, min(values[MICRO_BATCHES], values[BACKWARDS]), passes, marked_passes)
+        passes = marked_passes = 0
+        closed.clear()
+        closed.update(stepped)
+        stepped.clear()
         end_step(at)
 
     def close_late() -> None:
         """End the step where it was marked: what was counted since is the next one's."""
-        now, values[:] = list(values), then
+        nonlocal passes
+        now, values[:] = list(values), marked_values
+        passes, later = 0, passes
         close(marked)
+        passes = later
         for index in range(len(PHASES), len(now)):
             values[index] = now[index]
         for index in COUNTED:
-            values[index] -= then[index] if then[index] == then[index] else 0.0
+            before = marked_values[index]
+            values[index] -= before if before == before else 0.0
 
     def aside() -> bool:
         """Whether what was just trained without exchanging belongs to no step, by the last of the rules."""
-        if not drawn or waiting or user_ends_steps:
+        if not drawn or fetched:
             return False
-        values[BACKWARDS] = values[OPT_STEPS] = 0.0
+        values[BACKWARDS] = values[OPT_STEPS] = values[MICRO_BATCHES] = 0.0
         return True
 
     def on_fetch() -> bool:
-        nonlocal trained, drawn, closing
-        closing = trained
-        if not trained:
-            return False
-        drawn = drawn or waiting == 1
-        if user_ends_steps:
-            trained = False
-        else:
+        nonlocal trained, closing, drawn, since_fetch, unfetched, version
+        closing, trained = trained, False
+        if (
+            stepped
+            and loop_state.authority is inferred
+            and (not loop_state.several_optimizers or not same_iteration(where, position(3)))
+        ):
+            drawn = drawn or fetched
             close(None)
-        return True
+        elif (
+            closing
+            and not known
+            and version != (version := recorder.weights_version())
+            and marked is not None
+        ):
+            close(None)
+        unfetched = since_fetch > 1
+        since_fetch = 0
+        return closing
 
-    # Several batches waiting, or a loader at its end, none of it trained on: they are kept for later.
-    # Then fetches say nothing of steps, and only the optimizers do.
     def on_fetched() -> None:
-        nonlocal waiting
-        waiting += 1
+        nonlocal fetched
+        fetched = True
 
     def on_exhausted() -> None:
-        nonlocal waiting
-        waiting = 0
         if closing:
             recorder.event("exhausted")
 
     def on_backward() -> None:
-        nonlocal trained, marked
-        if (loop_state.completes_step is not None and not loop_state.completes_step()) or (
-            loop_state.drifts and aside()
-        ):
+        nonlocal trained, uncounted, passes, version, marked
+        if loop_state.drifts and loop_state.authority is inferred and aside():
             return
         trained = True
-        if waiting == 1:
+        if not loop_state.in_optimizer:
+            line = calling_line(3)
+            lines[line] = count = lines.get(line, 0) + 1
+            passes = max(passes, count)
+        if not known and loop_state.authority is inferred and not loop_state.in_optimizer:
+            before, version = version, recorder.weights_version()
+            if marked is not None and version != before:
+                close_late()
+            uncounted += 1
             marked = mark()
+            marked_values[:] = values
+            if uncounted in UNCOUNTED_AT and not recorder.steps:
+                recorder.fact("uncounted", {"backward_passes": uncounted})
 
     def on_optimizer(optimizer: int) -> None:
-        nonlocal trained, marked, cycle_size
-        if (loop_state.completes_step is not None and not loop_state.completes_step()) or (
-            loop_state.drifts and aside()
-        ):
-            return
-        alone = waiting != 1 and not user_ends_steps
-        if alone and optimizer in cycle:
-            cycle_size = len(cycle)
-            close_late()
+        nonlocal trained, where, marked, marked_passes, since_fetch, unfetched, passes
         trained = True
-        if alone:
-            cycle.add(optimizer)
-        if alone and len(cycle) == cycle_size:
+        if loop_state.authority is not inferred or (loop_state.drifts and aside()):
+            known.add(optimizer)
+            return
+        several = loop_state.several_optimizers
+        here = () if known == {optimizer} and recorder.steps > LOOKS and not several else position(3)
+        # One that is new where another has stepped again and again begins something else: a further fold.
+        moved = optimizer not in known and stepped == closed
+        if stepped and (optimizer in stepped or not same_iteration(where, here, moved=moved)):
+            unfetched = unfetched or optimizer in stepped
+            close_late()
+        elif not stepped and optimizer not in known and unfetched and same_iteration(where, here, moved=True):
+            # It belongs to the step that has just been closed. From now on such a step is waited for.
+            known.add(optimizer)
+            where = here
+            return
+        if not known:
+            marked = None  # what was marked for want of an optimizer
+        stepped.add(optimizer)
+        known.add(optimizer)
+        since_fetch += 1
+        where = here
+        lines.clear()
+        if unfetched and not several:
             close(None)
         else:
             marked = mark()
-            if alone:
-                then[:] = values
+            marked_passes, passes = passes, 0
+            marked_values[:] = values
+            stage(marked)
 
     def on_step() -> None:
-        nonlocal user_ends_steps
-        user_ends_steps = True
+        loop_state.authority = user
         close(None)
 
     def flush() -> None:
-        if trained and not user_ends_steps:
-            close(marked)
+        updated = stepped or (not known and recorder.weights_version() != version)
+        if updated and loop_state.authority is inferred and marked is not None:
+            close_late()
 
     return Boundary(on_fetch, on_fetched, on_exhausted, on_backward, on_optimizer, on_step, flush)
 

@@ -12,6 +12,8 @@ import torch
 from torch import nn
 from training import digits, network, watching, weights
 
+from monitor.probe.loop_state import StepAuthority
+
 learner = pytest.importorskip("fastai.learner", reason="fastai is not installed")
 
 # pytest.importorskip keeps the warnings of the import itself to itself.
@@ -188,7 +190,7 @@ def test_an_exception_reaches_the_user(tmp_path: Path) -> None:
         with pytest.raises(ZeroDivisionError):
             fit(target, cbs=[Break()])
         assert seen.probe is not None
-        assert seen.probe.recorder.loop_state.completes_step is None
+        assert seen.probe.recorder.loop_state.authority is StepAuthority.INFERRED
 
 
 def plans(seen: Any) -> list[dict[str, int]]:

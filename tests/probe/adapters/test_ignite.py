@@ -13,6 +13,8 @@ from torch import nn
 from torch.utils.data import DataLoader
 from training import digits, network, watching, weights
 
+from monitor.probe.loop_state import StepAuthority
+
 engine = pytest.importorskip("ignite.engine", reason="pytorch-ignite is not installed")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -169,7 +171,7 @@ def test_an_exception_reaches_the_user(tmp_path: Path) -> None:
         with pytest.raises(ZeroDivisionError):
             target.run(loader())
         assert seen.probe is not None
-        assert seen.probe.recorder.loop_state.completes_step is None
+        assert seen.probe.recorder.loop_state.authority is StepAuthority.INFERRED
 
 
 def test_detach_takes_the_handlers_back(tmp_path: Path) -> None:

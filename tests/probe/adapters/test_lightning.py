@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from training import digits, network, watching, weights
 
 from monitor.probe import adapters
+from monitor.probe.loop_state import StepAuthority
 from monitor.report import wait
 
 pl = pytest.importorskip("lightning.pytorch", reason="lightning is not installed")
@@ -292,7 +293,7 @@ def test_an_exception_reaches_the_user_and_ends_the_loop(tmp_path: Path) -> None
         with pytest.raises(ZeroDivisionError):
             target.fit(Broken(), loader())
         assert seen.probe is not None
-        assert seen.probe.recorder.loop_state.completes_step is None
+        assert seen.probe.recorder.loop_state.authority is StepAuthority.INFERRED
 
 
 def test_an_error_of_ours_does_not_reach_the_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,7 +35,7 @@ def new_loader_each_epoch(see: See) -> Any:
 
 
 def accumulation(see: See) -> Any:
-    """Two batches for one optimizer step: each is an iteration."""
+    """Two batches for one optimizer step: two micro-batches of one step."""
     model = net()
     see(model)
     optimizer, losses = sgd(model), []
@@ -85,6 +85,102 @@ def critic_five_times_a_batch(see: See) -> Any:
         making.step()
         losses.append(loss.item())
     return maker, critic, losses
+
+
+def accumulation_by_hand(see: See) -> Any:
+    """A batch cut in two, one optimizer step for both halves."""
+    model = net()
+    see(model)
+    optimizer, losses = sgd(model), []
+    for features, labels in loader():
+        for part in zip(features.chunk(2), labels.chunk(2), strict=True):
+            loss = error(model, part) / 2
+            loss.backward()
+            losses.append(loss.item())
+        optimizer.step()
+        optimizer.zero_grad()
+    return model, losses
+
+
+def one_batch(see: See) -> Any:
+    """One batch, fetched once and trained on again and again."""
+    model = net()
+    see(model)
+    optimizer = sgd(model)
+    batch = next(iter(loader()))
+    return model, [learn(model, optimizer, batch) for _ in range(EPOCHS * BATCHES)]
+
+
+def delayed_actor(see: See) -> Any:
+    """Off-policy reinforcement learning: a critic each iteration, actor and temperature each second one."""
+    critic, actor, temperature = net(), net(), net()
+    see(critic, actor, temperature)
+    optimizers = [sgd(critic), sgd(actor), sgd(temperature)]
+
+    def update(number: int, batch: Any) -> float:
+        loss = learn(critic, optimizers[0], batch)
+        if number % 2:
+            for model, optimizer in zip((actor, temperature), optimizers[1:], strict=True):
+                learn(model, optimizer, batch)
+        return loss
+
+    batches = list(loader())
+    losses = [update(n, batches[n % BATCHES]) for n in range(EPOCHS * BATCHES)]
+    return critic, actor, temperature, losses
+
+
+def folds(see: See) -> Any:
+    """Cross-validation without a loader: a model and an optimizer of its own for each fold."""
+    batches, kept = list(loader()), []
+    for _ in range(EPOCHS):
+        model = net()
+        see(model)
+        optimizer = sgd(model)
+        for batch in batches:
+            learn(model, optimizer, batch)
+        kept.append((model, optimizer))
+    return [model for model, _ in kept]
+
+
+def by_hand(see: See) -> Any:
+    """Weights updated by hand: no optimizer at all."""
+    model = net()
+    see(model)
+    losses = []
+    for batch in loader():
+        loss = error(model, batch)
+        model.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(parameter.grad, alpha=-0.01)
+        losses.append(loss.item())
+    return model, losses
+
+
+def by_gradients(see: See) -> Any:
+    """Gradients from `autograd.grad`, put in by hand: no backward pass is called."""
+    model = net()
+    see(model)
+    optimizer, parameters, losses = sgd(model), list(model.parameters()), []
+    for batch in list(loader()):
+        loss = error(model, batch)
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+        losses.append(loss.item())
+    return model, losses
+
+
+def second_batch_in_the_middle(see: See) -> Any:
+    """Two optimizers, and a further batch fetched between them: one iteration."""
+    first, second = net(), net()
+    see(first, second)
+    optimizers, batches, losses = [sgd(first), sgd(second)], iter(loader()), []
+    for _ in range(BATCHES // 2):
+        losses.append(learn(first, optimizers[0], next(batches)))
+        losses.append(learn(second, optimizers[1], next(batches)))
+    return first, second, losses
 
 
 def generator_every_fifth_batch(see: See) -> Any:
@@ -383,9 +479,16 @@ def frozen_mode(see: See) -> Any:
 LOOPS: dict[Loop, int] = {
     ordinary: EPOCHS * BATCHES,
     new_loader_each_epoch: EPOCHS * BATCHES,
-    accumulation: 2 * BATCHES,
+    accumulation: BATCHES,
+    accumulation_by_hand: BATCHES,
+    one_batch: EPOCHS * BATCHES,
+    delayed_actor: EPOCHS * BATCHES,
+    folds: EPOCHS * BATCHES,
+    by_hand: BATCHES,
+    by_gradients: BATCHES,
+    second_batch_in_the_middle: BATCHES // 2,
     gan: BATCHES,
-    critic_five_times_a_batch: BATCHES,
+    critic_five_times_a_batch: 5 * BATCHES,
     generator_every_fifth_batch: BATCHES,
     sam: BATCHES,
     parents_step: BATCHES,
@@ -425,7 +528,8 @@ def test_samples_are_those_of_the_batches(loop: Loop, tmp_path: Path) -> None:
     """Every step that fetched has its batch's samples; two loaders side by side count once."""
     found = alike(loop, tmp_path).column("samples")
     fetched = BATCHES if loop is cycled else len(found)
-    assert [count for count in found if count == count] == [BATCH] * fetched
+    batch = 2 * BATCH if loop is accumulation else BATCH
+    assert [count for count in found if count == count] == [batch] * fetched
 
 
 def test_a_batch_fetched_ahead_counts_where_it_was_fetched(tmp_path: Path) -> None:
@@ -456,14 +560,23 @@ def optimizer_steps(loop: Loop, folder: Path) -> list[float]:
     return alike(loop, folder).column("optimizer_steps")
 
 
-def test_an_accumulated_step_has_no_optimizer_step(tmp_path: Path) -> None:
-    """What tells micro-batches apart: optimizer steps, and backward passes, are counted in each step."""
-    assert optimizer_steps(accumulation, tmp_path) == [0, 1] * BATCHES
+@pytest.mark.parametrize("loop", [accumulation, accumulation_by_hand])
+def test_micro_batches_are_counted_beside_the_step(loop: Loop, tmp_path: Path) -> None:
+    """Two micro-batches for each optimizer step, whether a loader gives them or a batch is cut by hand."""
+    watch = alike(loop, tmp_path)
+    assert watch.column("micro_batches") == [2] * BATCHES
+    assert watch.column("optimizer_steps") == [1] * BATCHES
+
+
+@pytest.mark.parametrize("loop", [ordinary, gan, whole_batches, gan_without_loader, delayed_actor])
+def test_a_step_that_accumulates_nothing_has_one_micro_batch(loop: Loop, tmp_path: Path) -> None:
+    """Several losses in one iteration are no micro-batches."""
+    assert set(alike(loop, tmp_path).column("micro_batches")) == {1}
 
 
 def test_optimizers_inside_others_are_not_counted(tmp_path: Path) -> None:
     """SAM's base optimizer, a parent's step, LBFGS's closures: one outermost step each."""
-    loops = {sam: 1, parents_step: 1, lbfgs: 1, critic_five_times_a_batch: 6, gan: 2}
+    loops = {sam: 1, parents_step: 1, lbfgs: 1, gan: 2}
     assert {loop: set(optimizer_steps(loop, tmp_path)) for loop in loops} == {
         k: {n} for k, n in loops.items()
     }
