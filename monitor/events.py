@@ -71,6 +71,7 @@ KINDS: Mapping[str, Mapping[str, Type]] = {
     "stack": {"threads": "objects", "why": "text"},
     "worker_died": {"pid": "whole", "message": "text", "reason": "text"},
     "exhausted": {},
+    "idle": {"ms": "number"},
     "flight": {"dump": "object"},
     "on_stall": {"action": "text", "for_s": "number", "file": "text", "text": "text"},
     "stall": {

@@ -50,18 +50,19 @@ def same_iteration(earlier: Position, later: Position, *, moved: bool = False) -
     """
     if not earlier or not later or earlier[0][:2] != later[0][:2]:
         return False
-    for before, after in zip(earlier, later, strict=False):
+    for depth, (before, after) in enumerate(zip(earlier, later, strict=False), 1):
         if before[:2] != after[:2]:
             return not moved  # two calls made in the same place
         if before[2] != after[2]:
-            return before[2] < after[2] and not _apart(before[1], before[2], after[2])
+            around = [(low <= before[2] <= high, low <= after[2] <= high) for low, high in loops(before[1])]
+            left = (True, False) in around or _in_a_loop(earlier[depth:])
+            entered = (False, True) in around or _in_a_loop(later[depth:])
+            return before[2] < after[2] and not (left and entered)  # one loop after another
     return not moved
 
 
-def _apart(code: CodeType, start: int, end: int) -> bool:
-    """Whether both offsets lie in loops that do not hold the other: one loop after another."""
-    around = [(low <= start <= high, low <= end <= high) for low, high in loops(code)]
-    return (True, False) in around and (False, True) in around
+def _in_a_loop(frames: Position) -> bool:
+    return any(low <= at <= high for _, code, at in frames for low, high in loops(code))
 
 
 @lru_cache(maxsize=1)

@@ -117,12 +117,17 @@ LOOPS = {
 }
 
 
+WITHOUT_BACKWARD = ("no backward", "hooks of the user's own", "a closure")
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 def test_it_attaches_when_training_begins(loop: str, tmp_path: Path) -> None:
     """Whatever comes first, a fetch, a backward pass or an optimizer step: then, and not a word on stdout."""
     done = script(tmp_path, TRAIN + textwrap.dedent(LOOPS[loop]) + "\nsay()\n")
     assert done.stdout == ""
-    assert done.stderr.splitlines()[-1] in ("attached 2", "attached 3")
+    # Four steps where an optimizer's step is the first that happens; of three batches the last may be waiting.
+    right = ("attached 4",) if loop in WITHOUT_BACKWARD else ("attached 2", "attached 3")
+    assert done.stderr.splitlines()[-1] in right
     assert len(done.stderr.splitlines()) == 1
 
 
