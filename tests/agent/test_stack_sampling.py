@@ -92,13 +92,13 @@ def test_recent_steps_count(played: Played) -> None:
     assert played.taken == before
 
 
-def test_forty_stacks_in_the_first_minute_then_six_a_minute(played: Played) -> None:
+def test_eighty_stacks_in_the_first_minute_then_six_a_minute(played: Played) -> None:
     """Many at first, for runs that are short; few later, for those that are long."""
     played.steps(0.5)
     played.run(59)
     first = played.taken
     played.run(300)
-    assert first == 40
+    assert first == 80
     assert played.taken - first <= 30
 
 
@@ -179,7 +179,7 @@ def test_what_was_not_told_comes_at_the_end(played: Played) -> None:
     while len(played.rates) < 2:
         played.run(0.25)
     (event,) = played.sampler.forget(played.tape)
-    assert event["total"] == 30
+    assert event["total"] == 60
     assert played.sampler.forget(played.tape) == []
 
 

@@ -125,7 +125,7 @@ def test_it_attaches_when_training_begins(loop: str, tmp_path: Path) -> None:
     """Whatever comes first, a fetch, a backward pass or an optimizer step: then, and not a word on stdout."""
     done = script(tmp_path, TRAIN + textwrap.dedent(LOOPS[loop]) + "\nsay()\n")
     assert done.stdout == ""
-    # Four steps where an optimizer's step is the first that happens; of three batches the last may be waiting.
+    # Four steps where an optimizer's step comes first; of three batches the last may still be waiting.
     right = ("attached 4",) if loop in WITHOUT_BACKWARD else ("attached 2", "attached 3")
     assert done.stderr.splitlines()[-1] in right
     assert len(done.stderr.splitlines()) == 1

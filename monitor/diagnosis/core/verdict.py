@@ -20,6 +20,10 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         " {samples_per_s:,.0f} samples/s in batches of {batch:.0f}."),
     "healthy_busy": ("info", "No fault of this run's own, but other processes take its CPUs."),
     "finished": ("good", "Finished after {steps} steps. Nothing slowed this run down."),
+    "unexplained": ("info", "{share:.0%} of the time is in no phase that is known, {place}. Nothing else was"
+        " found."),
+    "finished_unexplained": ("info", "Finished after {steps} steps. {share:.0%} of the time was in no phase"
+        " that is known, {place}. Nothing else was found."),
     "finished_unmeasured": ("info", "Finished, and no training step was seen: there is nothing to judge."),
     "finished_early": ("info", "Finished after {steps} steps: too few to judge."),
     "finished_cleared": ("info", "Finished after {steps} steps. Along the way: {title} (over since)."),
@@ -71,12 +75,14 @@ def verdict(
     if inference is not None and steps >= MIN_STEPS:
         return _say("inference_counted" if inference.get("batch") else "inference", **inference)
     if status == "finished":
-        return _finished(steps, ranked([finding for finding in cleared if finding.severity != "info"]))
+        gone = ranked([finding for finding in cleared if finding.severity != "info"])
+        return _finished(steps, gone, _unexplained(findings))
     if steps == 0:
         return _say("waiting")
     if steps < MIN_STEPS:
         return _say("collecting", steps=steps, needed=MIN_STEPS)
-    return _say("healthy")
+    unexplained = _unexplained(findings)
+    return _say("unexplained", **unexplained) if unexplained else _say("healthy")
 
 
 def _dead(status: str, end: Mapping[str, Any], steps: int, loud: Sequence[Finding]) -> dict[str, Any]:
@@ -111,11 +117,21 @@ def _found(finding: Finding) -> dict[str, Any]:
     return _say("finding_gain", title=finding.title, cause=finding.cause, speedup=finding.gain.speedup)
 
 
-def _finished(steps: int, cleared: Sequence[Finding]) -> dict[str, Any]:
+def _unexplained(findings: Sequence[Finding]) -> dict[str, Any] | None:
+    """Share and place of the time that nothing accounts for; None where that is less than a tenth."""
+    found = next((finding for finding in findings if finding.code == "untracked_time"), None)
+    return found and {"share": found.evidence["untracked_share"], "place": found.cause}
+
+
+def _finished(
+    steps: int, cleared: Sequence[Finding], unexplained: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     if steps == 0:
         return _say("finished_unmeasured")
     if cleared:
         return _say("finished_cleared", steps=steps, title=cleared[0].title)
+    if unexplained and steps >= MIN_STEPS:
+        return _say("finished_unexplained", steps=steps, **unexplained)
     return _say("finished" if steps >= MIN_STEPS else "finished_early", steps=steps)
 
 

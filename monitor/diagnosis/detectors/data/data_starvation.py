@@ -148,11 +148,14 @@ def _cold_first_epoch(window: Window, judged: dict[int, Waits | None]) -> Findin
         if one is None or not len(starts) or starts[0] < MIN_STEPS or one.rank.count == whole.count:
             continue
         first = slice_steps(whole, 0, int(starts[0]))
-        lost = share(np.maximum(phase_ms(first, "data") - HANDOVER_MS, 0.0), first)
-        if one.lost_share < LOST_SHARE <= lost and one.pattern in ("none", "steady"):
+        later = slice_steps(whole, int(starts[0]), whole.count)
+        lost, later_lost = (
+            share(np.maximum(phase_ms(part, "data") - HANDOVER_MS, 0.0), part) for part in (first, later)
+        )
+        if max(later_lost, one.lost_share) < LOST_SHARE <= lost and one.pattern in ("none", "steady"):
             evidence = {
                 "first_epoch_lost_share": round(lost, 3),
-                "later_lost_share": round(one.lost_share, 3),
+                "later_lost_share": round(later_lost, 3),
             }
             advice = (
                 "Nothing to do: the first epoch filled the caches. Many short runs gain from a local copy."

@@ -20,13 +20,13 @@ Events: `other_stack`
 
 from __future__ import annotations
 
-from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
+from monitor.diagnosis.core.finding import Finding, Severity
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.cuda_device import cuda, cuda_rows, idle_share, per_step
 from monitor.diagnosis.signals.facts import fact, facts_of, numbers, on_gpu, ranks_where
 from monitor.diagnosis.signals.robust import mean
-from monitor.diagnosis.signals.stack_attribution import worst
+from monitor.diagnosis.signals.stack_attribution import promised, worst
 from monitor.diagnosis.signals.training_steps import recent_steps, step_ms, step_range
 
 CODE = "host_sync"
@@ -69,7 +69,7 @@ def _read(window: Window) -> Finding | None:
         "Read them every so many steps, and together: stack the values into one tensor and call .tolist() "
         "once.",
         snippet="if step % 50 == 0:\n    values = torch.stack([t.norm() for t in tensors]).tolist()",
-        gain=None if gpu else gain_from_share(loss.share, basis),
+        gain=None if gpu else promised(loss, basis),
         ranks=ranks, first_step=first, last_step=last, location=loss.location,
     )  # fmt: skip
 

@@ -15,10 +15,12 @@ Events: `other_stack`
 
 from __future__ import annotations
 
-from monitor.diagnosis.core.finding import Finding, gain_from_share
+import re
+
+from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Window
-from monitor.diagnosis.signals.stack_attribution import Loss, worst
+from monitor.diagnosis.signals.stack_attribution import Loss, promised, worst
 from monitor.diagnosis.signals.training_steps import step_range
 
 CODE = "logging_stall"
@@ -28,6 +30,9 @@ CURVE = ("run", "run_other_ms")
 #: Share of wall time lost to it that counts (own: as for waiting, gpuprof's 15 %; printing a loss in every
 #: step takes 0.6 %, measurements.md#evaluation-and-logging).
 LOST_SHARE = 0.15
+
+#: A statement that is one call, of arguments that call nothing but a tensor's `.item()`.
+_ONE_CALL = re.compile(r"[\w.]+\((?:[^()]|\.item\(\))*\)")
 
 #: Logging this share of the time, when done in every step, should take no more (own).
 TARGET_SHARE = 0.02
@@ -50,10 +55,16 @@ def detect(window: Window) -> Finding | None:
             "Log every {every} steps, or hand the values to a thread: the loop now waits for each call.",
             every=_every(loss),
         ),
-        snippet=f"if step % {_every(loss)} == 0:\n    {loss.source.strip()[:200]}",
-        gain=gain_from_share(loss.share, message("{ms:.1f} ms of each step go into logging", ms=loss.ms)),
+        snippet=_snippet(loss),
+        gain=promised(loss, message("{ms:.1f} ms of each step go into logging", ms=loss.ms)),
         ranks=ranks, first_step=first, last_step=last, location=loss.location,
     )  # fmt: skip
+
+
+def _snippet(loss: Loss) -> str:
+    """The line, done every so many steps; nothing where leaving it out might leave out work."""
+    line = loss.source.strip()
+    return f"if step % {_every(loss)} == 0:\n    {line[:200]}" if _ONE_CALL.fullmatch(line) else ""
 
 
 def _every(loss: Loss) -> int:

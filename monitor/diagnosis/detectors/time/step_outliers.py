@@ -6,10 +6,10 @@ Why it costs: their time.
 How to see it: `usual_ms` against `slow_ms_p50`; the phase in the cause.
 How to fix it: garbage collection: `gc.freeze()` before the loop, collect at a time of your choosing.
     Otherwise look at what only those steps do.
-How sure we are: measured. Larger batches and steps in which the optimizer runs are compared with their
-    like.
+How sure we are: measured. Larger batches, and steps of more backward passes, are compared with their like;
+    what comes in a steady rhythm (the rollout before each round of updates) is done on purpose.
 
-Columns: all phases, `gc_ms`, `optimizer_steps`, `batch_elements`, `tokens`, `samples`; `runq_share`,
+Columns: all phases, `gc_ms`, `backward_calls`, `batch_elements`, `tokens`, `samples`; `runq_share`,
     `cpu_used`
 """
 
@@ -44,6 +44,10 @@ STRETCH = 3
 #: may take a tenth), or that garbage collection takes, which nobody does on purpose.
 LOST_SHARE = 0.2
 GC_SHARE = 0.15
+
+#: Distances between outliers that differ by less than this, in steps, are a rhythm (own: a rollout every 16
+#: updates, a drawing every 50; what strikes by chance keeps no time).
+RHYTHM_SPREAD = 0.1
 
 #: Steps that are compared with one another (own).
 NEIGHBOURS = 31
@@ -101,25 +105,28 @@ def _judge(window: Window, rank: Rank) -> Outliers | None:
     lost = share(excess, part)
     scattered = max((after - first for first, after in runs(rows)), default=0) <= STRETCH
     several = SEVERAL <= rows.sum() <= RARE * part.count
-    if not (several and scattered and lost >= LOST_SHARE) or cpus_contended(window, rank):
+    if not (several and scattered and lost >= LOST_SHARE) or _rhythmic(rows) or cpus_contended(window, rank):
         return None
     return Outliers(part, rows, excess, lost, message("slow {phase}", phase=_phase(part, rows)))
+
+
+def _rhythmic(rows: Mask) -> bool:
+    """Whether outliers come every so many steps: then they are a part of the loop."""
+    distances = np.diff(np.flatnonzero(rows))
+    return len(distances) >= SEVERAL and float(distances.std()) <= RHYTHM_SPREAD * float(distances.mean())
 
 
 def _outliers(part: Rank) -> tuple[Mask, Values]:
     """Rows that are outliers, and each one's time above its neighbours', shape [count].
 
-    Steps with and without an optimizer step are compared among themselves (accumulation is a rhythm), and
-    a step whose batch is larger may take longer in proportion.
+    A step whose batch is larger, or that runs more backward passes (LBFGS, uneven accumulation), may take
+    longer in proportion.
     """
-    work, base = work_ms(part), np.zeros(part.count)
-    stepped = np.nan_to_num(part.column("optimizer_steps"), nan=1.0) > 0
-    for kind in (stepped, ~stepped):
-        if kind.any():
-            base[kind] = local_median(work[kind], NEIGHBOURS)
-    size = batch_sizes(part)
-    if size is not None:
-        base = base * np.maximum(np.nan_to_num(size / median(size), nan=1.0), 1.0)
+    work = work_ms(part)
+    base = local_median(work, NEIGHBOURS)
+    for size in (batch_sizes(part), part.column("backward_calls")):
+        if size is not None and median(size) > 0:
+            base = base * np.maximum(np.nan_to_num(size / median(size), nan=1.0), 1.0)
     rows = np.asarray((work > TIMES * base) & (base > 0))
     return rows, np.where(rows, work - base, 0.0)
 

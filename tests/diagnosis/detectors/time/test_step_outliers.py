@@ -6,12 +6,33 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows import every, rank, samples, window
+from windows import STEPS, rank, samples, window
 
 from monitor.diagnosis.detectors.time.step_outliers import GC_SHARE, LOST_SHARE, SEVERAL, TIMES, detect
 
 #: Working time of a healthy step.
 WORK_MS = 14.0
+
+
+def now_and_then(period: int, value: float, usual: float, count: int = STEPS) -> np.ndarray:
+    """`usual`, and `value` about every `period` steps: what keeps time is no outlier."""
+    column = np.full(count, usual)
+    where = np.arange(period - 1, count, period)
+    column[where - np.resize([0, period // 2, period // 4], len(where))] = value
+    return column
+
+
+def test_what_comes_in_a_rhythm_is_done_on_purpose():
+    """A rollout before every sixteenth update: each of them takes its time by design."""
+    rollout = np.full(STEPS, 5.0)
+    rollout[15::16] = 300.0
+    assert detect(window(forward=rollout)) is None
+
+
+def test_more_backward_passes_take_longer():
+    """LBFGS evaluates now five times, now once: the work of a step is what it runs."""
+    calls = now_and_then(20, 8.0, 1.0)
+    assert detect(window(rank(optimizer=calls * 20, backward_calls=calls))) is None
 
 
 @pytest.mark.parametrize(("factor", "speaks"), [(0.97, False), (1.03, True)])
@@ -20,12 +41,12 @@ def test_it_speaks_from_its_threshold_on(factor: float, speaks: bool):
     lost = LOST_SHARE * factor
     extra = 20 * (WORK_MS + 2) * lost / (1 - lost)
     assert WORK_MS + extra > TIMES * WORK_MS, "both must be outliers at all"
-    assert (detect(window(rank(205, forward=every(20, 5 + extra, 5.0, 205)))) is not None) == speaks
+    assert (detect(window(rank(205, forward=now_and_then(20, 5 + extra, 5.0, 205)))) is not None) == speaks
 
 
 def test_the_phase_is_named():
     """Slow steps that are slow in backward are called so, and promise what they cost."""
-    found = detect(window(backward=every(20, 200.0, 8.0)))
+    found = detect(window(backward=now_and_then(20, 200.0, 8.0)))
     assert found is not None
     assert found.gain is not None
     assert found.cause == "slow backward"
@@ -68,7 +89,7 @@ def test_accumulation_is_a_rhythm():
 
 def test_large_batches_take_long():
     """A step whose batch is five times as large may take five times as long (ok_var_seqlen)."""
-    size = every(10, 500.0, 100.0)
+    size = now_and_then(10, 500.0, 100.0)
     assert detect(window(forward=size / 20, backward=size / 12, batch_elements=size)) is None
     assert detect(window(forward=size / 20, backward=size / 12)) is not None
 
@@ -82,12 +103,12 @@ def test_a_lasting_slowdown_is_no_outlier():
 @pytest.mark.parametrize("phase", ["data", "checkpoint", "eval", "comm"])
 def test_what_has_its_own_detector_is_left_alone(phase: str):
     """Slow waiting, saving, evaluating and communicating are others' business."""
-    assert detect(window(**{phase: every(20, 900.0, 0.0)})) is None
+    assert detect(window(**{phase: now_and_then(20, 900.0, 0.0)})) is None
 
 
 def test_preemption_is_no_fault_of_the_steps():
     """While others take the CPUs any step may be slow."""
-    assert detect(window(rank(forward=every(20, 200.0, 5.0), samples=samples(runq_share=0.3)))) is None
+    assert detect(window(rank(forward=now_and_then(20, 200.0, 5.0), samples=samples(runq_share=0.3)))) is None
 
 
 @given(scale=st.floats(0.05, 50))
@@ -95,8 +116,8 @@ def test_preemption_is_no_fault_of_the_steps():
 def test_scaling_time_changes_nothing(scale: float):
     """The rule is relative."""
     times = {"data": 2 * scale, "backward": 8 * scale, "optimizer": scale}
-    assert detect(window(forward=every(20, 150 * scale, 5 * scale), **times)) is not None
-    assert detect(window(forward=every(20, 30 * scale, 5 * scale), **times)) is None
+    assert detect(window(forward=now_and_then(20, 150 * scale, 5 * scale), **times)) is not None
+    assert detect(window(forward=now_and_then(20, 30 * scale, 5 * scale), **times)) is None
 
 
 @given(st.lists(st.floats(0, 20), min_size=200, max_size=200))
