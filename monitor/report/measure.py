@@ -23,6 +23,7 @@ class Measures:
 
     steps: int = 0
     duration_s: float | None = None
+    micro_batches: int | None = None
     throughput: Values = field(default_factory=lambda: _nulls("steps_per_s", "samples_per_s", "tokens_per_s"))
     step_ms: Values = field(default_factory=lambda: _nulls("p50", "p95", "p99"))
     time_share: Values = field(default_factory=lambda: _nulls(*PHASES))
@@ -48,7 +49,7 @@ class _RankMeasures:
 def measure(store: Store) -> Measures:
     """All numbers of a run. Raises StoreError."""
     streams = store.streams()
-    ranks = [_rank(store, name) for name, rows in streams.items() if name.startswith("rank/") and rows]
+    ranks = [_rank(store, name) for name in _ranks_of(streams)]
     out = Measures(memory=_memory(store, streams))
     records = [event.get("records") for event in store.last_events(["dropped"])]
     told = sum(count for count in records if isinstance(count, int))
@@ -69,7 +70,16 @@ def measure(store: Store) -> Measures:
     }
     if not out.time_share["h2d"] and _copies_unseen(store):
         out.time_share["h2d"] = None
+    counted = [store.totals(name, ("micro_batches", "backward_calls")) for name in _ranks_of(streams)]
+    passes, batches = (max(of[key][0] for of in counted) for key in ("backward_calls", "micro_batches"))
+    out.micro_batches = int(batches) or None
+    if not out.time_share["forward"] and passes:
+        out.time_share["forward"] = None  # something was trained, and no module was ever heard of
     return out
+
+
+def _ranks_of(streams: Mapping[str, int]) -> list[str]:
+    return [name for name, rows in streams.items() if name.startswith("rank/") and rows]
 
 
 def _copies_unseen(store: Store) -> bool:

@@ -120,7 +120,9 @@ def _found(finding: Finding) -> dict[str, Any]:
 def _unexplained(findings: Sequence[Finding]) -> dict[str, Any] | None:
     """Share and place of the time that nothing accounts for; None where that is less than a tenth."""
     found = next((finding for finding in findings if finding.code == "untracked_time"), None)
-    return found and {"share": found.evidence["untracked_share"], "place": found.cause}
+    if found is None:
+        return None
+    return {"share": found.evidence["untracked_share"], "place": found.cause}
 
 
 def _finished(

@@ -13,6 +13,8 @@ Events: `other_stack`
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from monitor.diagnosis.core.finding import Finding
@@ -40,7 +42,7 @@ def detect(window: Window) -> Finding | None:
     number = max(found, key=lambda each: found[each])
     part, seen = recent_steps(window.ranks[number]), lost(window, window.ranks[number], "unknown")
     first, last = step_range(part)
-    evidence = {
+    evidence: dict[str, Any] = {
         "untracked_share": round(found[number], 3),
         "untracked_s": round(float(unclaimed_ms(part).sum()) / 1e3, 2),
     }
