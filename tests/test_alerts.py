@@ -5,11 +5,11 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from waiting import until
 
 from monitor import alerts
 from monitor.alerts import Alerts, Subject, send_once, words
@@ -223,9 +223,7 @@ def test_one_address_does_not_hold_up_another() -> None:
 
     told = Alerts(send=send)
     told.tell(DIGITS, ["json://dead", "json://dead", "json://alive"], change())
-    limit = time.monotonic() + 10
-    while len(sent) < 2 and time.monotonic() < limit:
-        time.sleep(0.01)
+    until(lambda: len(sent) >= 2, "both messages")
     told.close(0.0)
     assert sent == ["json://dead", "json://alive"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from crowd import Crowd, uplinks
-from webhub import INGEST, VIEWER, Hub, WatchedPipeline, until
+from waiting import until
+from webhub import INGEST, VIEWER, Hub, WatchedPipeline
 
 from monitor.store import FILE_NAME, Store
 from monitor.web.app import create_app, doors_of

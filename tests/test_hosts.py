@@ -13,12 +13,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from waiting import until
 
 from monitor import runs
 from monitor.store import FILE_NAME, Store
@@ -135,13 +134,6 @@ def serving(folder: Path) -> Iterator[int]:
         hub.stdout.close()
 
 
-def until(true: Callable[[], Any], seconds: float) -> None:
-    limit = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
-
-
 def stored(folder: Path) -> dict[str, int]:
     """Streams of the one run there is, and their rows."""
     folders = runs.folders(folder / "runs")
@@ -172,12 +164,12 @@ def test_two_hosts_feed_one_run_over_a_link_that_is_cut(network: Network, tmp_pa
         first = ranks[0].stdout
         assert first is not None
         assert first.readline() == "cut\n"
-        until(lambda: stored(tmp_path).get("rank/0", 0) > 0, 30)
+        until(lambda: stored(tmp_path).get("rank/0", 0) > 0)
         network.link(0, "down")
         assert [rank.wait(60) for rank in ranks] == [0, 0]
         missing = stored(tmp_path).get("rank/0", 0)
         network.link(0, "up")
-        until(lambda: ended(tmp_path), 60)
+        until(lambda: ended(tmp_path))
         assert {rank.communicate()[0].split()[-1] for rank in ranks} == {"far-1"}
     found = stored(tmp_path)
     assert missing < 250
@@ -196,5 +188,5 @@ def test_an_agent_with_another_token_is_let_in_nowhere(network: Network, tmp_pat
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
         log = next((tmp_path / "state-hosta").rglob("agent.log"))
-        until(lambda: "failed to connect" in log.read_text(), 20)
+        until(lambda: "failed to connect" in log.read_text())
     assert stored(tmp_path) == {}

@@ -10,12 +10,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from monitor import launcher, state
 from monitor.launcher import (
@@ -62,13 +62,6 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Helpers]:
 
 def joined(key: str = "key", **given: Any) -> launcher.RunHandle:
     return enter(resolve({"dashboard": False, **given}), key, name="train", facts={"host": "here"})
-
-
-def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
-    limit = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 KEYS: dict[str, tuple[dict[str, str], str]] = {
@@ -362,8 +355,8 @@ def test_a_real_agent_and_a_real_hub(tmp_path: Path, own_state: Path) -> None:
     assert hub is not None
     assert url == f"{hub.url}#/run/{run}"
     try:
-        until(lambda: answers(hub.port), 30)
-        until(lambda: not any(state.held(lock) for lock in (own_state / "agents").glob("*.lock")), 30)
+        until(lambda: answers(hub.port))
+        until(lambda: not any(state.held(lock) for lock in (own_state / "agents").glob("*.lock")))
     finally:
         end_holders(state.hub_files(tmp_path / "runs")[1])
 

@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from monitor import report, runs
 
@@ -90,17 +90,16 @@ def torchrun(folder: Path, *options: str) -> int:
     ).returncode
 
 
-def only_run(folder: Path, within_s: float = 30.0) -> dict[str, Any]:
+def only_run(folder: Path) -> dict[str, Any]:
     """The report of the one run there is, once it is over."""
-    limit = time.monotonic() + within_s
-    found: dict[str, Any] = {"status": "running"}
-    while found["status"] == "running" and time.monotonic() < limit:
-        time.sleep(0.1)
+
+    def over() -> dict[str, Any] | None:
         folders = runs.folders(folder / "runs")
         assert len(folders) <= 1, folders
-        if folders:
-            found = report.build(folders[0])
-    return found
+        found = report.build(folders[0]) if folders else {"status": "running"}
+        return None if found["status"] == "running" else found
+
+    return until(over, "the end of the run")
 
 
 def test_spawned_ranks_are_one_run(tmp_path: Path) -> None:

@@ -11,18 +11,16 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ours import processes_of
+from waiting import until
 
 pytestmark = pytest.mark.browser
 
-#: The longest any condition is waited for.
-PATIENCE_S = 60.0
 
 SCRIPT = """
 import json, sys, time
@@ -61,17 +59,6 @@ if __name__ == "__main__":
             truth = {"steps": steps, "samples": 8 * steps, "data_share": waited / took}
             print(json.dumps({**truth, "steps_per_s": steps / took}), flush=True)
 """
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait for a condition; its value. Fails with `what` when it does not come true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"waited {PATIENCE_S:.0f} s for {what}")
 
 
 class Trainer:

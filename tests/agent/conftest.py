@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from monitor.agent import proc
 from monitor.agent.loop import Agent, Run
@@ -48,18 +49,13 @@ class Sink:
                         found.setdefault(key, []).extend(column)
         return found
 
-    def wait_for(self, kind: str, seconds: float = 10.0) -> dict[str, Any]:
+    def first(self, kind: str) -> dict[str, Any]:
         """The first event of a kind, once it comes."""
-        until(lambda: bool(self.events(kind)), seconds, f"a {kind} event")
-        return self.events(kind)[0]
+        return until(lambda: self.events(kind), f"a {kind} event")[0]
 
-
-def until(true: Callable[[], bool], seconds: float = 10.0, what: str = "it") -> None:
-    """Wait for a condition, at most so long."""
-    limit = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < limit, f"{what} did not come in {seconds} s"
-        time.sleep(0.01)
+    def filled(self, stream: str, count: int) -> None:
+        """Wait until a stream has so many rows."""
+        until(lambda: len(self.rows(stream)["row"]) >= count, f"{count} rows of {stream}")
 
 
 @pytest.fixture
@@ -72,11 +68,6 @@ def spool(tmp_path: Path) -> Path:
 @pytest.fixture
 def sink() -> Sink:
     return Sink()
-
-
-@pytest.fixture
-def wait_until() -> Callable[..., None]:
-    return until
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import until
 
 from monitor.agent import faults, proc, stacks
 from monitor.agent.faults import Faults, ask, last_words, parse, registered
@@ -67,12 +67,12 @@ def rank(tmp_path: Path) -> Iterator[Callable[..., Rank]]:
 
 def settled(pid: int, asked: Faults, func: str) -> stacks.Stacks:
     """Stacks once the main thread is inside `func`."""
-    limit = time.monotonic() + 20
-    while time.monotonic() < limit:
+
+    def inside() -> stacks.Stacks | None:
         found = ask(pid, asked)
-        if found.main and found.main.own and found.main.own.func == func:
-            return found
-    raise AssertionError(f"never in {func}: {found}")
+        return found if found.main and found.main.own and found.main.own.func == func else None
+
+    return until(inside, f"stacks in {func}")
 
 
 @pytest.mark.parametrize("hang", ["event", "frozen", "reading"])
@@ -148,10 +148,7 @@ def test_who_cannot_answer_is_not_asked(rank: Callable[..., Rank]) -> None:
     made = rank("sleeping")
     assert ask(made.pid, made.faults, lambda: True).why == "it has detached"
     made.process.send_signal(signal.SIGSTOP)
-    limit = time.monotonic() + 10
-    while "stopped" not in (ask(made.pid, made.faults).why or "") and time.monotonic() < limit:
-        time.sleep(0.01)
-    assert "stopped" in (ask(made.pid, made.faults).why or "")
+    until(lambda: "stopped" in (ask(made.pid, made.faults).why or ""), "its stop")
     made.process.send_signal(signal.SIGCONT)
     assert made.process.poll() is None
 

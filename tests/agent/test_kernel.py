@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from monitor.agent import kernel
 from monitor.agent.kernel import Waits, trouble, waits
@@ -27,12 +27,10 @@ WAYS = {
 def test_a_process_that_waits(what: str) -> None:
     """Real ones, each in the system call of its kind."""
     with subprocess.Popen([sys.executable, "-c", WAYS[what]], start_new_session=True) as process:
-        limit = time.monotonic() + 20
-        while waits(process.pid).what != what and time.monotonic() < limit:
-            time.sleep(0.02)
-        found = waits(process.pid)
-        os.killpg(process.pid, 9)
-    assert found.what == what
+        try:
+            found = until(lambda: now if (now := waits(process.pid)).what == what else None, what)
+        finally:
+            os.killpg(process.pid, 9)
     assert found.call in found.words
     assert found.plain()["syscall"] == found.call
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from crowd import Crowd, uplinks
 from link import Link
-from webhub import INGEST, VIEWER, Hub, WatchedPipeline, until
+from waiting import until
+from webhub import INGEST, VIEWER, Hub, WatchedPipeline
 
 from monitor.agent import uplink
 from monitor.store import FILE_NAME, Store

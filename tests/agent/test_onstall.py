@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from waiting import until
 
 from monitor.agent import onstall, proc, stacks
 from monitor.agent.onstall import ABORT, DUMP, OnStall, send, written
@@ -45,16 +45,14 @@ def test_a_dump_lies_beside_the_run(train: Train, acting: Any, sink: Any, tmp_pa
     """Every stack in one file, named in the event, once; the rank goes on hanging as it likes."""
     acting(DUMP)
     trainer = train(steps=20, phase="backward", end="hang event")
-    done = sink.wait_for("on_stall", 20)
+    done = sink.first("on_stall")
     text = Path(done["file"]).read_text()
     assert Path(done["file"]) == tmp_path / "run" / "stall-rank-0-step-20.txt"
     assert "in backward, after step 20" in text
     assert "in event\n" in text
     assert "Cause: waits for a lock" in text
     assert done["file"] in sink.events("warn")[-1]["text"]
-    limit = time.monotonic() + 10
-    while len(sink.events("stall")) < 3 and time.monotonic() < limit:
-        time.sleep(0.05)
+    until(lambda: len(sink.events("stall")) >= 3, "its third stall event")
     assert (len(sink.events("on_stall")), trainer.poll()) == (1, None)
 
 
@@ -62,7 +60,7 @@ def test_an_abort_ends_the_rank_and_keeps_its_trace(train: Train, acting: Any, s
     """SIGABRT after the dump; the end says why, and where every thread was."""
     acting(ABORT)
     trainer = train(steps=20, end="hang sleeping", faults=True)
-    end = sink.wait_for("rank_end", 20)
+    end = sink.first("rank_end")
     assert trainer.wait(10) == -signal.SIGABRT
     assert end["reason"].startswith("killed by SIGABRT: ended by on_stall=abort after ")
     assert "in sleeping" in end["trace"]
@@ -77,7 +75,7 @@ def test_who_does_not_heed_it_is_killed(
     monkeypatch.setattr(onstall, "KILL_S", 0.3)
     acting(ABORT)
     trainer = train(steps=20, end="hang deaf")
-    end = sink.wait_for("rank_end", 20)
+    end = sink.first("rank_end")
     assert trainer.wait(10) == -signal.SIGKILL
     assert "ended by on_stall=abort" in end["reason"]
 
@@ -86,14 +84,11 @@ def test_a_hung_worker_goes_with_its_rank(train: Train, acting: Any, sink: Any) 
     """It would outlive the rank, and hold its terminal and its memory."""
     acting(ABORT, 2.0)
     train(steps=20, phase="data", end="hang worker")
-    sink.wait_for("on_stall", 30)
+    sink.first("on_stall")
     workers = [worker["pid"] for stall in sink.events("stall") for worker in stall["workers"]]
-    sink.wait_for("rank_end", 20)
-    limit = time.monotonic() + 10
-    while any(_lives(pid) for pid in workers) and time.monotonic() < limit:
-        time.sleep(0.05)
+    sink.first("rank_end")
     assert workers
-    assert not any(_lives(pid) for pid in workers)
+    until(lambda: not any(_lives(pid) for pid in workers), "the end of its workers")
 
 
 def _lives(pid: int) -> bool:
@@ -106,13 +101,11 @@ def test_who_is_held_by_a_person_is_spared(train: Train, acting: Any, sink: Any)
     acting(ABORT, 0.2)
     trainer = train(steps=None, step_s=0.02, ready_at=5)
     trainer.send_signal(signal.SIGSTOP)
-    limit = time.monotonic() + 15
-    while len(sink.events("stall")) < 2 and time.monotonic() < limit:
-        time.sleep(0.05)
+    until(lambda: len(sink.events("stall")) >= 2, "its second stall event")
     assert sink.events("stall")[-1]["cause_code"] == "stopped"
     assert sink.events("on_stall") == []
     trainer.send_signal(signal.SIGCONT)
-    sink.wait_for("stall_over")
+    sink.first("stall_over")
     assert trainer.poll() is None
 
 
@@ -278,11 +271,9 @@ def test_a_rank_that_computes_lives(
     monkeypatch.setattr(onstall, "AT_WORK", 1000.0)
     acting(ABORT, 0.3)
     trainer = train(steps=20, end="hang busy")
-    sink.wait_for("stall", 20)
-    limit = time.monotonic() + 1.5
-    while time.monotonic() < limit:
-        assert trainer.poll() is None
-        time.sleep(0.05)
+    sink.first("stall")
+    until(lambda: len(sink.events("stall")) >= 3, "its third stall event")
+    assert trainer.poll() is None
     assert sink.events("on_stall") == []
 
 

@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from monitor.agent import proc
 
@@ -82,7 +82,7 @@ def test_descendants_reach_grandchildren(child: subprocess.Popen[str]) -> None:
     assert grandchild not in proc.descendants(os.getpid(), frozenset({child.pid}))
 
 
-def test_children_of_every_thread(wait_until: Callable[..., None]) -> None:
+def test_children_of_every_thread() -> None:
     """A child is found whichever thread started it."""
     found: list[subprocess.Popen[bytes]] = []
     done = threading.Event()
@@ -93,7 +93,7 @@ def test_children_of_every_thread(wait_until: Callable[..., None]) -> None:
 
     thread = threading.Thread(target=start)
     thread.start()
-    wait_until(lambda: bool(found))
+    until(lambda: bool(found))
     try:
         assert found[0].pid in proc.children(os.getpid())
     finally:
@@ -147,9 +147,7 @@ def test_how_a_process_stands_with_signals() -> None:
         process.stdout.readline()
         found = proc.signals(process.pid)
         process.send_signal(signal.SIGSTOP)
-        limit = time.monotonic() + 10
-        while (stopped := proc.signals(process.pid)) and stopped.state != "T" and time.monotonic() < limit:
-            time.sleep(0.01)
+        until(lambda: (now := proc.signals(process.pid)) and now.state == "T", "its stop")
         process.send_signal(40)
         pending = proc.signals(process.pid)
         process.kill()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import finishes, until
 
 from monitor.agent.follow import Followed, Follower
 from monitor.agent.gpu import Wanted
@@ -33,11 +34,12 @@ def tape(train: Train, spool: Path) -> Followed:
 def gather(sampling: Sampling, true: Callable[[list[Any]], bool]) -> list[Any]:
     """Samples until a condition holds of them."""
     found: list[Any] = []
-    limit = time.monotonic() + 10
-    while not true(found):
-        assert time.monotonic() < limit
-        found += sampling.take()[0]
-        time.sleep(0.01)
+
+    def enough() -> bool:
+        found.extend(sampling.take()[0])
+        return true(found)
+
+    until(enough, "samples")
     return found
 
 
@@ -107,13 +109,11 @@ def test_a_sample_that_breaks_is_told_and_the_next_one_taken(
 def test_a_sample_that_hangs_keeps_nobody(sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver that does not answer keeps neither the loop's `take`, nor the host's samples, nor an end."""
     hang = threading.Event()
-    monkeypatch.setattr(sampling._gpu, "events", lambda: hang.wait(30) and [])
+    monkeypatch.setattr(sampling._gpu, "events", lambda: hang.wait() and [])
     sampling.start()
     assert streams(gather(sampling, lambda samples: len(samples) >= 3)) == {"host/here"}
-    began = time.monotonic()
-    sampling.take()
-    sampling.stop()
-    assert time.monotonic() - began < 2
+    finishes(sampling.take)
+    finishes(sampling.stop)
     hang.set()
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from monitor.agent import stacks, stall_causes, stalls
 from monitor.agent.follow import Follower
@@ -61,11 +61,9 @@ def test_every_way_to_hang(
 ) -> None:
     """The phase, the cause and the user's own line, while it hangs."""
     train(steps=20, phase=phase, end=f"hang {hang}")
-    sink.wait_for("stall", 20)
-    limit = time.monotonic() + 20
+    sink.first("stall")
     # The first look may come while torch is still being imported: its loader too, and that takes seconds.
-    while _told(sink) != (code, function) and time.monotonic() < limit:
-        time.sleep(0.05)
+    until(lambda: _told(sink) == (code, function), lambda: str(sink.events("stall")))
     stall = sink.events("stall")[-1]
     assert (stall["phase"], stall["step"], stall["cause_code"], stall["function"]) == (
         phase,
@@ -87,10 +85,7 @@ def test_where_nobody_may_look_it_is_asked(
     """Without py-spy the rank and its forked workers answer a signal: the same phase, cause and line."""
     monkeypatch.setattr(stacks, "find_program", lambda: None)
     trainer = train(steps=20, phase=phase, end=f"hang {hang}", faults=True)
-    limit = time.monotonic() + 30
-    while not sink.events("stall") or _told(sink) != (code, function):
-        assert time.monotonic() < limit, sink.events("stall")
-        time.sleep(0.05)
+    until(lambda: sink.events("stall") and _told(sink) == (code, function), lambda: str(sink.events("stall")))
     stall = sink.events("stall")[-1]
     assert (stall["phase"], stall["function"], stall["why_no_stack"]) == (phase, function, None)
     assert "hangs.py:" in stall["location"]
@@ -103,7 +98,7 @@ def test_without_any_stack_the_reasons_are_told(
     """A rank that registered nothing gets no signal; both reasons stand there, and what the kernel knows."""
     monkeypatch.setattr(stacks, "find_program", lambda: None)
     trainer = train(steps=20, end="hang sleeping")
-    stall = sink.wait_for("stall", 20)
+    stall = sink.first("stall")
     assert stall["cause_code"] == "unknown"
     assert "py-spy is not installed" in stall["cause"]
     assert trainer.poll() is None
@@ -111,15 +106,13 @@ def test_without_any_stack_the_reasons_are_told(
 
 @needs_py_spy
 def test_a_stopped_process(train: Train, watching: Any, sink: Any) -> None:
-    """SIGSTOP is named; SIGCONT clears the stall within three seconds."""
+    """SIGSTOP is named; SIGCONT clears the stall."""
     trainer = train(steps=None, step_s=0.02, ready_at=5)
     trainer.send_signal(signal.SIGSTOP)
-    stall = sink.wait_for("stall")
+    stall = sink.first("stall")
     trainer.send_signal(signal.SIGCONT)
-    began = time.monotonic()
-    over = sink.wait_for("stall_over")
+    over = sink.first("stall_over")
     assert stall["cause_code"] == "stopped"
-    assert time.monotonic() - began < 3
     assert over["for_s"] >= 0.5
 
 
@@ -127,7 +120,7 @@ def test_a_stopped_process(train: Train, watching: Any, sink: Any) -> None:
 def test_a_stall_says_since_when_and_what_was_usual(train: Train, watching: Any, sink: Any) -> None:
     """In seconds of the run: the last step's end, before the event; and the run's own pace beside it."""
     train(steps=50, step_s=0.01, end="hang sleeping")
-    stall = sink.wait_for("stall")
+    stall = sink.first("stall")
     last = sink.rows("rank/0")["t_s"][-1]
     assert stall["since_s"] == pytest.approx(last, abs=0.001)
     assert stall["t_s"] - stall["since_s"] == pytest.approx(stall["for_s"], abs=0.5)
@@ -139,11 +132,9 @@ def test_a_stall_says_since_when_and_what_was_usual(train: Train, watching: Any,
 def test_a_stall_is_told_again_at_doubling_intervals(train: Train, watching: Any, sink: Any) -> None:
     """Once when it begins, then at twice the time and so on; over when the rank dies."""
     trainer = train(steps=20, end="hang sleeping")
-    limit = time.monotonic() + 15
-    while len(sink.events("stall")) < 3 and time.monotonic() < limit:
-        time.sleep(0.05)
+    until(lambda: len(sink.events("stall")) >= 3, "its third stall event")
     trainer.kill()
-    sink.wait_for("rank_end")
+    sink.first("rank_end")
     told = sink.events("stall")
     assert [stall["again"] for stall in told[:3]] == [False, True, True]
     assert told[1]["for_s"] >= 2 * told[0]["for_s"] - 0.1
@@ -156,10 +147,7 @@ def test_a_stall_is_told_again_at_doubling_intervals(train: Train, watching: Any
 def test_threads_and_workers_are_in_the_event(train: Train, watching: Any, sink: Any) -> None:
     """Every thread of the rank, and its loader workers with their own stacks."""
     train(steps=20, phase="data", end="hang worker")
-    limit = time.monotonic() + 20
-    while not sink.events("stall") or _told(sink)[1] != "dead_mount":
-        assert time.monotonic() < limit, sink.events("stall")
-        time.sleep(0.05)
+    until(lambda: sink.events("stall") and _told(sink)[1] == "dead_mount", lambda: str(sink.events("stall")))
     stall = sink.events("stall")[-1]
     (worker,) = stall["workers"]
     assert worker["function"] == "dead_mount"
@@ -176,10 +164,7 @@ def test_the_rank_that_others_wait_for(train: Train, watching: Any, sink: Any, t
     def newest(rank: int) -> dict[str, Any]:
         return ([{}] + [stall for stall in sink.events("stall") if stall["rank"] == rank])[-1]
 
-    limit = time.monotonic() + 40
-    while newest(1).get("function") != "sleeping" or not newest(0).get("waits_for"):
-        assert time.monotonic() < limit
-        time.sleep(0.05)
+    until(lambda: newest(1).get("function") == "sleeping" and newest(0).get("waits_for"), "both stalls")
     stall = newest(0)
     assert (stall["cause_code"], stall["waits_for"], stall["function"]) == ("collective", [1], "all_reduce")
 
@@ -188,7 +173,7 @@ def test_the_rank_that_others_wait_for(train: Train, watching: Any, sink: Any, t
 def test_slow_is_no_stall(train: Train, watching: Any, sink: Any, how: str) -> None:
     """Two seconds of evaluating, of saving, or of going from phase to phase raise nothing at 0.5 s."""
     train(steps=20, end=f"slow {how}").wait()
-    sink.wait_for("rank_end")
+    sink.first("rank_end")
     assert sink.events("stall") == []
 
 

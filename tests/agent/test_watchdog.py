@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import finishes, until
 
 from monitor.agent import exits, proc, watchdog
 from monitor.agent.follow import Followed, Follower
@@ -33,18 +34,18 @@ def watched(follower: Follower, spool: Path) -> tuple[Watchdog, Followed]:
     return dog, tape
 
 
-def outcome(dog: Watchdog, tape: Followed, follower: Follower, seconds: float = 5.0) -> exits.Exit:
+def outcome(dog: Watchdog, tape: Followed, follower: Follower) -> exits.Exit:
     """How the rank ended, once the watchdog knows."""
-    limit = time.monotonic() + seconds
-    while time.monotonic() < limit:
+
+    def known() -> exits.Exit | None:
         dog.wait(0.05)
         follower.poll(tape)
-        if dog.gone(tape, lambda: False):
-            follower.poll(tape)
-            how = dog.how(tape)
-            if how is not None:
-                return how
-    raise AssertionError("the watchdog never knew")
+        if not dog.gone(tape, lambda: False):
+            return None
+        follower.poll(tape)
+        return dog.how(tape)
+
+    return until(known, "the watchdog's word")
 
 
 @pytest.mark.parametrize(
@@ -74,12 +75,10 @@ def test_waiting_ends_with_the_death(train: Train, spool: Path, follower: Follow
     """The watchdog sleeps, and wakes the moment a rank dies."""
     trainer = train(steps=3, end="wait")
     dog, tape = watched(follower, spool)
-    began = time.monotonic()
     dog.wait(0.05)
     assert not dog.gone(tape, lambda: False)
     trainer.kill()
-    dog.wait(30)
-    assert time.monotonic() - began < 5
+    finishes(lambda: dog.wait(3600))
     assert dog.gone(tape, lambda: False)
 
 
@@ -165,9 +164,7 @@ def test_the_end_event_tells_step_phase_and_orphans(train: Train, spool: Path, f
     os.kill(children[1][0], signal.SIGKILL)
     trainer.kill()
     how = outcome(dog, tape, follower)
-    limit = time.monotonic() + 5
-    while proc.stat(children[1][0]) and time.monotonic() < limit:
-        time.sleep(0.01)
+    until(lambda: not proc.stat(children[1][0]), "the end of the child")
     event = end_event(tape, how, False, children)
     os.kill(children[0][0], signal.SIGKILL)
     assert (event["last_step"], event["last_phase"], event["orphans"]) == (9, "optimizer", [children[0][0]])

@@ -52,7 +52,7 @@ def main(spool: str, plan: dict[str, Any]) -> int:
     enter(tape, plan.get("phase", "forward"))
     print("ready", *[child.pid for child in children], flush=True)
     if plan.get("hold"):
-        wait_for_line()
+        read_line()
     return end(tape, journal, plan.get("end", "exit 0"))
 
 
@@ -99,7 +99,7 @@ def end(tape: TapeWriter, journal: JournalWriter, how: str) -> int:
     elif word == "detach":
         event(journal, "end", code=0, reason="detached")
         tape.close()
-    wait_for_line()
+    read_line()
     if word == "go":
         for step in range(int(rest)):
             one_step(tape, step, {})
@@ -123,7 +123,7 @@ def slow(tape: TapeWriter, how: str) -> None:
         one_step(tape, step, {})
 
 
-def wait_for_line() -> None:
+def read_line() -> None:
     sys.stdin.readline()
 
 

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 
 from collector import Receiver
-from webhub import until
+from waiting import until
 
 from monitor.bridges.to_otlp import Pusher
 

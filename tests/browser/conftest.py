@@ -12,9 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from played import PlayedHub, PlayedRun
 from playwright.sync_api import Browser, BrowserContext, Page
-
-#: Longest wait for anything, in ms: the machine may be busy with other tests.
-PATIENCE_MS = 20_000
+from waiting import PATIENCE_S
 
 Open = Callable[..., Page]
 
@@ -76,7 +74,7 @@ def open_page(chromium: Browser, hub: PlayedHub, complaints: list[str]) -> Itera
     def context_of(options: dict[str, Any]) -> BrowserContext:
         context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
         contexts.append(context)
-        context.set_default_timeout(PATIENCE_MS)
+        context.set_default_timeout(1e3 * PATIENCE_S)
         return context
 
     def _note(bad: bool, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from played import PlayedHub, PlayedRun, shows_step
 from playwright.sync_api import Page, expect
-from webhub import until
+from waiting import until
 
 from monitor.web.app import doors_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from batches import RUN, Training
-from webhub import until
+from waiting import until
 
 from monitor.cli import main
 from monitor.pipeline import Pipeline
@@ -44,9 +44,9 @@ def test_a_live_run_is_followed_until_a_signal_comes(tmp_path: Path):
     words = ["bridge", "tensorboard", RUN, str(tmp_path / "logs"), "--run-dir", str(tmp_path / "runs")]
     following = subprocess.Popen([sys.executable, "-m", "monitor", *words])
     try:
-        until(lambda: b"run_loss" in sent(tmp_path / "logs"), 30)
+        until(lambda: b"run_loss" in sent(tmp_path / "logs"))
         pipeline.take(training.sample("user/0", later=1.0))
-        until(lambda: b"torchvitals/later" in sent(tmp_path / "logs"), 30)
+        until(lambda: b"torchvitals/later" in sent(tmp_path / "logs"))
         following.send_signal(signal.SIGTERM)
         assert following.wait(20) == 0
     finally:

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from monitor.cli.run import called
 
@@ -137,10 +137,7 @@ def test_a_signal_to_the_command_reaches_the_script(tmp_path: Path) -> None:
 def test_nothing_of_ours_stays_behind(tmp_path: Path, own_state: Path) -> None:
     """Without a dashboard the agent ends with the run and takes its spool along."""
     run(monitored(script(tmp_path)))
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and list((own_state / "spool").iterdir()):
-        time.sleep(0.1)
-    assert list((own_state / "spool").iterdir()) == []
+    until(lambda: not list((own_state / "spool").iterdir()), "an empty spool")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 import requests
 import socketio
-from webhub import make_batch, until
+from waiting import until
+from webhub import make_batch
 
 from monitor import launcher, state
 from monitor.agent.uplink import Uplink
@@ -48,7 +49,7 @@ class Process:
 
     @property
     def url(self) -> str:
-        return until(lambda: ADDRESS.search("".join(self.lines)), 30)[0]
+        return until(lambda: ADDRESS.search("".join(self.lines)))[0]
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.inner.send_signal(number)
@@ -152,7 +153,7 @@ def test_a_killed_hub_loses_nothing(hub_process: Callable[..., Process], tmp_pat
     for seq in range(1, 41):
         uplink.take(make_batch(seq=seq))
         if seq == 20:
-            until(lambda: (runs / "run-1" / FILE_NAME).exists(), 30)
+            until(lambda: (runs / "run-1" / FILE_NAME).exists())
             first.end(signal.SIGKILL)
     assert hub_process().url
     assert uplink.drain(60)

@@ -274,25 +274,29 @@ STRAGGLER = """
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(8, 64), nn.Linear(64, 1)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for x, y in DataLoader(data, batch_size=2):
+    for step, (x, y) in enumerate(DataLoader(data, batch_size=2)):
         if rank == 1:
-            time.sleep(0.03)
+            be_late(f"computed-{step}")
         optimizer.zero_grad()
-        (model(x) - y).pow(2).mean().backward()
+        loss = (model(x) - y).pow(2).mean()
+        if rank == 0:
+            say_when_computed(loss, f"computed-{step}")
+        loss.backward()
         optimizer.step()
 """
 
 
-def usual(loop_state: LoopState, key: str) -> float:
+def usual(rank: LoopState, key: str) -> float:
     """Median of all steps but the first."""
-    return median(loop_state.columns[key][1:])
+    return median(rank.columns[key][1:])
 
 
 def test_two_ranks(tmp_path: Path) -> None:
     """The one that waits has communication, the late one has not; results are the same as without us."""
     first, second = together(tmp_path / "watched", STRAGGLER)
-    assert usual(first, "comm_ms") > 20 > usual(second, "comm_ms")
-    assert usual(second, "other_ms") > 25 > usual(first, "backward_ms")
+    assert usual(first, "comm_ms") > 29
+    assert usual(second, "other_ms") > 29
+    assert usual(first, "comm_ms") > max(usual(second, "comm_ms"), usual(first, "backward_ms"))
     assert not first.warnings + second.warnings
     bare = together(tmp_path / "bare", STRAGGLER, watched=False)
     assert [result.weights for result in (first, second)] == [result.weights for result in bare]

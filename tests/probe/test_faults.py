@@ -188,8 +188,10 @@ def test_a_kernel_without_yama_is_no_trouble() -> None:
 
 
 def test_it_is_quick(tmp_path: Path) -> None:
-    """Attaching pays a millisecond or so for all of it, nothing per step."""
-    began = time.perf_counter()
+    """Attaching pays a millisecond or so of CPU time for all of it, nothing per step; best of five."""
+    took_s = []
     for number in range(5):
+        began_s = time.process_time()
         Faults(str(tmp_path / f"stacks-{number}"), Patches()).release()
-    assert (time.perf_counter() - began) / 5 < 0.05
+        took_s.append(time.process_time() - began_s)
+    assert min(took_s) < 0.05

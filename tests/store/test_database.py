@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from array import array
 from pathlib import Path
 
@@ -202,10 +201,8 @@ def test_closed_while_it_is_read(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     fill(store)
     with Store(tmp_path / "s") as reader:
-        began = time.monotonic()
         assert reader.streams() == {"rank/0": 3108}
         store.close()
-        assert time.monotonic() - began < 5
         assert reader.streams() == {"rank/0": 3108}
     with Store(tmp_path / "s", create=True) as again:
         fill(again)

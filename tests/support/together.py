@@ -43,6 +43,26 @@ probe = None
 if os.environ["WATCHED"] == "1":
     tape = TapeWriter(f"rank-{rank}.tape", rank=rank, world_size=size, local_rank=rank, slots=1024)
     probe = Probe(Recorder(tape, JournalWriter(f"rank-{rank}.journal")))
+
+# Come 30 ms after the other rank has said that it waits: so it has waited, however busy the machine is.
+def be_late(said):
+    while not Path(said).exists():
+        time.sleep(0.001)
+    time.sleep(0.03)
+
+# Say so at the end of the backward pass's arithmetic: what comes after it is waiting for others.
+def say_when_computed(loss, path):
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+    loss.register_hook(lambda _: queue(Path(path).touch))
+
+# Come 30 ms after the other rank's tape says that it waits in a collective of this step.
+def be_late_in_collective(step):
+    from monitor.schema import PHASES
+    from monitor.tape.reader import TapeReader
+    other = TapeReader(f"rank-{1 - rank}.tape")
+    while (live := other.live()).steps < step or live.phase != "comm":
+        time.sleep(0.001)
+    time.sleep(0.03)
 """
 #: Nobody leaves before all have what they exchange: a closed connection may lose what it still holds.
 _TAIL = """
@@ -75,9 +95,14 @@ class LoopState:
 
 
 def together(
-    folder: Path, body: str, *, watched: bool = True, size: int = 2, timeout_s: float = 120
+    folder: Path, body: str, *, watched: bool = True, size: int = 2, timeout_s: float = 300
 ) -> list[LoopState]:
-    """Run `body` on so many ranks. It makes `model`, and knows `rank`, `size` and torch's usual names."""
+    """Run `body` on so many ranks. It makes `model`, and knows `rank`, `size` and torch's usual names.
+
+    Args:
+        timeout_s: most of it is for torch's imports (DDP and FSDP import its compiler) where others have the
+            CPUs; two minutes were too short for that.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.py").write_text(_HEAD + textwrap.dedent(body) + _TAIL)
     ranks = [_start(folder, rank, size, watched, timeout_s - 10) for rank in range(size)]

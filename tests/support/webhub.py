@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import socket
-import threading
-import time
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,12 +125,3 @@ class Hub:
 
     def viewer(self, **kwargs: Any) -> socketio.Client:
         return self.client("/live", {"token": VIEWER}, **kwargs)
-
-
-def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """Wait for a condition; its value."""
-    end = time.monotonic() + patience_s
-    while not (value := condition()):
-        assert time.monotonic() < end, "waited in vain"
-        threading.Event().wait(0.01)
-    return value

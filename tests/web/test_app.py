@@ -11,7 +11,8 @@ from typing import Any
 
 import flask
 import pytest
-from webhub import Hub, make_batch, until
+from waiting import until
+from webhub import Hub, make_batch
 
 from monitor.batch import to_bytes
 from monitor.web.app import doors_of

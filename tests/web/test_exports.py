@@ -8,7 +8,8 @@ import os
 import sys
 
 import pytest
-from webhub import INGEST, Hub, make_batch, until
+from waiting import until
+from webhub import INGEST, Hub, make_batch
 
 FILES = ["csv", "parquet", "json", "html", "perfetto.json"]
 

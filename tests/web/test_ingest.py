@@ -9,7 +9,8 @@ import pytest
 import socketio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from webhub import INGEST, VIEWER, Hub, make_batch, until
+from waiting import until
+from webhub import INGEST, VIEWER, Hub, make_batch
 
 from monitor.batch import to_bytes
 from monitor.web.ingest import Ingest

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import socketio
 from socketio.packet import EVENT
-from webhub import INGEST, VIEWER, Hub, make_batch, until
+from waiting import until
+from webhub import INGEST, VIEWER, Hub, make_batch
 
 from monitor.batch import to_bytes
 from monitor.web.live import Encoded, Rooms, StrictPacket

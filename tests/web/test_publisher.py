@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from webhub import until
+from waiting import until
 
 from monitor.web.publisher import INTERVAL_S, LIST, LIST_INTERVAL_S, MAX_ROWS, Publisher
 

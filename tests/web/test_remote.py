@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import requests
 from proxies import Proxy
-from webhub import VIEWER, Hub, make_batch, until
+from waiting import until
+from webhub import VIEWER, Hub, make_batch
 
 PAGE = (Path(__file__).parents[2] / "docs/remote.md").read_text()
 #: Headers that docs/remote.md makes nginx send for https://team.example.org/tv/.

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from webhub import Hub, until
+from waiting import until
+from webhub import Hub
 
 from monitor.web import server
 from monitor.web.server import Server

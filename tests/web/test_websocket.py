@@ -12,7 +12,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from webhub import VIEWER, Hub, make_batch, until
+from waiting import until
+from webhub import VIEWER, Hub, make_batch
 
 from monitor.batch import to_bytes
 from monitor.web import websocket

@@ -176,9 +176,9 @@ def test_each_nanosecond_has_its_phase(tmp_path: Path) -> None:
     with watching(tmp_path / "tape", target) as seen:
         target.fit(module, loader(64))
     medians = {key: float(np.median(values)) for key, values in seen.columns.items()}
-    assert 20 <= medians["forward_ms"] < 28
-    assert 30 <= medians["other_ms"] < 45
-    assert medians["optimizer_ms"] < 8
+    assert medians["forward_ms"] >= 20
+    assert medians["other_ms"] >= 30
+    assert medians["optimizer_ms"] < min(medians["forward_ms"], medians["other_ms"])
 
 
 def test_forward_without_modules_is_training_step(tmp_path: Path) -> None:
