@@ -39,8 +39,8 @@ from typing import Any
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from kept import finding, keep, steps
-from played import PlayedHub, PlayedRun
+from finished_runs import finding, keep, steps
+from simulated_run import PlayedHub, PlayedRun
 
 CHROMIUM = "/usr/bin/chromium"
 ARGS = (

@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from browser import ARGS, CHROMIUM, address, visitor
-from played import PlayedHub
+from simulated_run import PlayedHub
 
 from monitor import runs
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ours import processes_of
+from own_processes import processes_of
 from waiting import until
 
 pytestmark = pytest.mark.browser

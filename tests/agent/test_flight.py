@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from gloo_ranks import run_ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from together import together
 
 from monitor.agent import flight
 from monitor.agent.flight import ENTRIES, FlightError, newest, read
@@ -115,7 +115,7 @@ HANG = """
 
 def test_two_real_ranks_of_which_one_does_not_come(tmp_path: Path):
     """What gloo records leads to the rank that is missing."""
-    together(tmp_path, HANG, watched=False)
+    run_ranks(tmp_path, HANG, watched=False)
     found = analyse({rank: read(tmp_path / f"trace_{rank}") for rank in range(2)})
     assert found is not None
     assert (found.culprits, found.kind) == ((1,), "missing")

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from played import PlayedHub, PlayedRun
 from playwright.sync_api import Browser, BrowserContext, Page
+from simulated_run import PlayedHub, PlayedRun
 from waiting import PATIENCE_S
 
 Open = Callable[..., Page]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from crowd import handed
-from played import PlayedHub, PlayedRun
 from playwright.sync_api import Page, expect
+from simulated_run import PlayedHub, PlayedRun
 
 pytestmark = pytest.mark.browser
 

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from played import PlayedRun, shows_step
 from playwright.sync_api import Page, expect
+from simulated_run import PlayedRun, shows_step
 
 pytestmark = pytest.mark.browser
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from contrast import faint
-from kept import changed, finding, keep, steps
-from played import PlayedHub, PlayedRun
+from finished_runs import changed, finding, keep, steps
 from playwright.sync_api import Page, expect
+from simulated_run import PlayedHub, PlayedRun
 
 from monitor.runs.baselines import set_baseline
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from played import HEALTHY, PlayedHub, PlayedRun
 from playwright.sync_api import Page, expect
+from simulated_run import HEALTHY, PlayedHub, PlayedRun
 
 pytestmark = pytest.mark.browser
 

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import pytest
-from played import HEALTHY, PlayedHub, PlayedRun
 from playwright.sync_api import Page, expect
+from simulated_run import HEALTHY, PlayedHub, PlayedRun
 
 pytestmark = pytest.mark.browser
 

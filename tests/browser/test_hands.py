@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from contrast import faint
-from played import PlayedHub, PlayedRun, shows_step
 from playwright.sync_api import Page, expect
+from simulated_run import PlayedHub, PlayedRun, shows_step
 
 pytestmark = pytest.mark.browser
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from played import HEALTHY, PlayedHub, PlayedRun, shows_step
 from playwright.sync_api import Page, expect
+from simulated_run import HEALTHY, PlayedHub, PlayedRun, shows_step
 
 pytestmark = pytest.mark.browser
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from crowd import handed
-from played import PlayedHub, PlayedRun
 from playwright.sync_api import Page, expect
+from simulated_run import PlayedHub, PlayedRun
 
 from monitor.batch import Block
 from monitor.schema import PHASES

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from contrast import faint
-from kept import finding, keep, steps
-from played import PlayedHub, PlayedRun
+from finished_runs import finding, keep, steps
 from playwright.sync_api import Locator, Page, expect
+from simulated_run import PlayedHub, PlayedRun
 
 from monitor import runs
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from played import PlayedHub, PlayedRun, shows_step
 from playwright.sync_api import Page, expect
+from simulated_run import PlayedHub, PlayedRun, shows_step
 from waiting import until
 
 from monitor.web.app import doors_of

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kept import changed, finding, keep, steps
+from finished_runs import changed, finding, keep, steps
 
 from monitor.cli import main
 

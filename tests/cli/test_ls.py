@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from batches import Training
-from kept import finding, keep
+from finished_runs import finding, keep
 
 from monitor import runs
 from monitor.cli import main

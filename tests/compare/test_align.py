@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept import keep, steps
+from finished_runs import keep, steps
 
 from monitor.compare import read
 from monitor.compare.align import POINTS, curves, losses

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept import FACTS, changed, finding, keep, steps
+from finished_runs import FACTS, changed, finding, keep, steps
 
 from monitor.compare import compare, side_by_side
 from monitor.schema import PHASES

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept import FACTS, LOADER, changed, keep
+from finished_runs import FACTS, LOADER, changed, keep
 
 from monitor.compare import read
 from monitor.compare.difference import differences, label

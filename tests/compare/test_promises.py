@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kept import finding
+from finished_runs import finding
 
 from monitor.compare.promises import judge, promises
 from monitor.compare.side import MOST_LOST

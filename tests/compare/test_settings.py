@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from finished_runs import FACTS, changed, keep
 from hypothesis import given
 from hypothesis import strategies as st
-from kept import FACTS, changed, keep
 
 from monitor.compare import read
 from monitor.compare.settings import code, options, settings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept import keep, steps
+from finished_runs import keep, steps
 
 from monitor.compare import read
 from monitor.compare.side import LEAST_WARM_UP, MOST_LOST, MOST_WARM_UP

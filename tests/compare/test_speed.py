@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kept import keep, steps
+from finished_runs import keep, steps
 
 from monitor.compare import read, speed
 

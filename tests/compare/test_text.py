@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import changed, finding, keep, steps
+from finished_runs import changed, finding, keep, steps
 
 from monitor.compare import compare, lines
 

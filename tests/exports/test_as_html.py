@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from batches import RUN
-from kept import finding, keep
+from finished_runs import finding, keep
 
 from monitor.exports.as_html import write
 from monitor.exports.choice import Choice

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from batches import RUN, Training
-from kept import keep
+from finished_runs import keep
 
 from monitor.exports import as_perfetto
 from monitor.exports.as_perfetto import write

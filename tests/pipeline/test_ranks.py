@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from batches import RUN, Training
-from kept import LOADER
+from finished_runs import LOADER
 
 from monitor.batch import Batch, Block
 from monitor.diagnosis.core.finding import Finding

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from gloo_ranks import RankOutcome, run_ranks
 from loops import BATCHES, error, loader, net, sgd
-from together import LoopState, together
 from torch import nn
 from watching import Watch, watching
 
@@ -122,7 +122,7 @@ FSDP2 = """
 """
 
 
-def waited(first: LoopState, second: LoopState, step: int) -> None:
+def waited(first: RankOutcome, second: RankOutcome, step: int) -> None:
     """From that step on the first rank has waited 30 ms for the other one, which has not."""
     steps = range(step, 8)
     waits, hurries, lasts = first.columns["comm_ms"], second.columns["comm_ms"], second.columns["step_ms"]
@@ -133,7 +133,7 @@ def waited(first: LoopState, second: LoopState, step: int) -> None:
 
 def test_fsdp2(tmp_path: Path) -> None:
     """Its gathers and scatters are communication: the rank that comes first waits in them."""
-    first, second = together(tmp_path, FSDP2)
+    first, second = run_ranks(tmp_path, FSDP2)
     waited(first, second, 1)
     assert median(first.columns["collective_mb"]) > 0
     assert not first.warnings + second.warnings
@@ -172,7 +172,7 @@ SPREAD = """
 
 def test_tensors_that_are_spread_over_ranks(tmp_path: Path) -> None:
     """A DTensor summed up in every step, its module loaded after we attached: the first to come waits."""
-    first, second = together(tmp_path, SPREAD)
+    first, second = run_ranks(tmp_path, SPREAD)
     waited(first, second, 4)
     assert median(first.columns["collective_mb"][4:]) == pytest.approx(8 * 8 * 4 / 1e6)
     assert not first.warnings + second.warnings

@@ -12,8 +12,8 @@ from statistics import median
 import pytest
 import torch
 import torch.distributed as dist
+from gloo_ranks import RankOutcome, run_ranks
 from loops import BATCHES, error, learn, loader, net, sgd
-from together import LoopState, together
 from torch import nn
 from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
@@ -286,19 +286,19 @@ STRAGGLER = """
 """
 
 
-def usual(rank: LoopState, key: str) -> float:
+def usual(rank: RankOutcome, key: str) -> float:
     """Median of all steps but the first."""
     return median(rank.columns[key][1:])
 
 
 def test_two_ranks(tmp_path: Path) -> None:
     """The one that waits has communication, the late one has not; results are the same as without us."""
-    first, second = together(tmp_path / "watched", STRAGGLER)
+    first, second = run_ranks(tmp_path / "watched", STRAGGLER)
     assert usual(first, "comm_ms") > 29
     assert usual(second, "other_ms") > 29
     assert usual(first, "comm_ms") > max(usual(second, "comm_ms"), usual(first, "backward_ms"))
     assert not first.warnings + second.warnings
-    bare = together(tmp_path / "bare", STRAGGLER, watched=False)
+    bare = run_ranks(tmp_path / "bare", STRAGGLER, watched=False)
     assert [result.weights for result in (first, second)] == [result.weights for result in bare]
 
 
@@ -393,8 +393,8 @@ class Odd:
     PARTS = ("partial", "aside", "static", "below", "plain")
 
     def __init__(self, folder: Path) -> None:
-        self.ranks = together(folder / "watched", ODD)
-        self.bare = together(folder / "bare", ODD, watched=False)
+        self.ranks = run_ranks(folder / "watched", ODD)
+        self.bare = run_ranks(folder / "bare", ODD, watched=False)
 
     def of(self, part: str, key: str, rank: int = 0) -> list[float]:
         """A column of that part's steps."""

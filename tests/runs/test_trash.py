@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from kept import keep
+from finished_runs import keep
 
 from monitor.runs import folders, summaries
 from monitor.runs.marks import mark

@@ -1,4 +1,6 @@
-"""A crowd: ranks of many hosts in one process. Real tapes, followers, reducers, uplinks; invented steps."""
+"""Simulates a large run, many hosts with their ranks, in one process: real tapes, followers, reducers and
+uplinks, invented steps.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from monitor.schema import PHASES, TAPE_METRICS
 from monitor.tape.writer import TapeWriter
 
 if TYPE_CHECKING:
-    from played import PlayedHub  # needs a browser's driver, which a crowd does not
+    from simulated_run import PlayedHub  # needs a browser's driver, which a crowd does not
 
 #: Slots of a tape: some seconds.
 SLOTS = 256

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tests")]
 
 from conftest import CHROMIUM_ARGS  # noqa: E402 - found beside the tests
-from played import HEALTHY, PlayedHub, PlayedRun  # noqa: E402
+from simulated_run import HEALTHY, PlayedHub, PlayedRun  # noqa: E402
 
 RUN, OLD = "20261130-030000-digits-a1b2", "20261129-030000-digits-ffff"
 FOLDER = ROOT / "docs" / "screenshots"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import requests
-from kept import keep
+from finished_runs import keep
 from webhub import VIEWER, Hub, make_batch
 
 

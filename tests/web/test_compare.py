@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kept import changed, finding, keep, steps
+from finished_runs import changed, finding, keep, steps
 from webhub import Hub
 
 from monitor.runs.baselines import set_baseline

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gloo_ranks import run_ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from together import together
 from windows import rank, window
 
 from monitor.diagnosis.core.window import Rank, Window
@@ -76,7 +76,7 @@ for step in range(120):
 
 def test_real_ranks_whose_clock_is_set_forward(tmp_path: Path) -> None:
     """Two ranks over gloo, of which one's tape is read on a clock 7.25 s ahead: found to a part of a step."""
-    told = together(tmp_path, BODY)
+    told = run_ranks(tmp_path, BODY)
     ranks = []
     for number, seen in enumerate(told):
         reader = TapeReader(str(tmp_path / f"rank-{number}.tape"))

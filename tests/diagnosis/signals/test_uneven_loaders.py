@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kept import LOADER
+from finished_runs import LOADER
 
 from monitor.diagnosis.signals.uneven_loaders import uneven_batches
 

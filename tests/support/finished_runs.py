@@ -1,4 +1,4 @@
-"""Finished runs as a folder keeps them: real stores, their steps and facts as a test wants them."""
+"""Writes finished runs into a run folder: real stores, with the steps and facts that a test asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training run played to a real hub: real batches of invented steps, and the hub's own everything."""
+"""A simulated training on a real hub: nobody trains, the steps are invented, and batches and hub are real."""
 
 from __future__ import annotations
 

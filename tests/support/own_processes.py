@@ -1,4 +1,4 @@
-"""Agents and hubs that a test has started."""
+"""Finds the agents and hubs that a test has started, by the state folder that they were given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two ranks for real: two processes that exchange gradients through gloo, each with a probe of its own.
+"""Runs a training script on several real ranks: processes that exchange through gloo, each with a probe.
 
 A rank ends by `os._exit`, a failed one too: torch 2.13 may hang or abort on the ordinary way out. A process
 group that is let go waits for gloo's threads with the interpreter locked, and these may wait for the
@@ -78,7 +78,7 @@ os._exit(0)
 """
 
 
-class LoopState:
+class RankOutcome:
     """What one rank wrote: `columns` (key -> a value a step), `facts`, `warnings`, `weights` (a digest)."""
 
     def __init__(self, stem: Path) -> None:
@@ -94,9 +94,9 @@ class LoopState:
             self.warnings = [e["text"] for e in events if e["kind"] == "warn"]
 
 
-def together(
+def run_ranks(
     folder: Path, body: str, *, watched: bool = True, size: int = 2, timeout_s: float = 300
-) -> list[LoopState]:
+) -> list[RankOutcome]:
     """Run `body` on so many ranks. It makes `model`, and knows `rank`, `size` and torch's usual names.
 
     Args:
@@ -117,7 +117,7 @@ def together(
             rank.kill()
             rank.wait()
     assert codes == [0] * size, [(folder / f"rank-{rank}.stderr").read_text() for rank in range(size)]
-    return [LoopState(folder / f"rank-{rank}") for rank in range(size)]
+    return [RankOutcome(folder / f"rank-{rank}") for rank in range(size)]
 
 
 def _start(folder: Path, rank: int, size: int, watched: bool, patience_s: float) -> subprocess.Popen[bytes]:
