@@ -37,7 +37,7 @@ def main(spool: str, plan: dict[str, Any]) -> int:
     tape = TapeWriter(f"{stem}.tape", rank=rank, world_size=plan.get("world_size", 1), local_rank=rank)
     event(journal, "attach", pid=os.getpid())
     if plan.get("faults"):
-        event(journal, "faults", **Faults(f"{stem}.stacks", Patches()).told())
+        event(journal, "faults", **Faults(f"{stem}.stacks", Patches()).description())
     for name, value in plan.get("facts", {}).items():
         event(journal, "fact", name=name, value=value)
     children = [subprocess.Popen([sys.executable, "-c", code]) for code in plan.get("children", [])]
