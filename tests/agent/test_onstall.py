@@ -82,7 +82,7 @@ def test_who_does_not_heed_it_is_killed(
 
 def test_a_hung_worker_goes_with_its_rank(train: Train, acting: Any, sink: Any) -> None:
     """It would outlive the rank, and hold its terminal and its memory."""
-    acting(ABORT, 2.0)
+    acting(ABORT, 5.0)  # it takes a while until the worker is there and hangs
     train(steps=20, phase="data", end="hang worker")
     sink.first("on_stall")
     workers = [worker["pid"] for stall in sink.events("stall") for worker in stall["workers"]]

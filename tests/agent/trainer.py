@@ -9,6 +9,7 @@ Prints `ready` once its steps are written.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -40,6 +41,8 @@ def main(spool: str, plan: dict[str, Any]) -> int:
         event(journal, "faults", **Faults(f"{stem}.stacks", Patches()).description())
     for name, value in plan.get("facts", {}).items():
         event(journal, "fact", name=name, value=value)
+    if plan.get("end") in ("hang worker", "hang workers_locked", "hang loading", "hang all_reduce"):
+        importlib.import_module("torch.utils.data")  # as a training has it; else importing it is a stall
     children = [subprocess.Popen([sys.executable, "-c", code]) for code in plan.get("children", [])]
     steps = plan.get("steps")
     step = 0
