@@ -13,7 +13,8 @@ import tomllib
 from engineio.socket import Socket as Session
 from socketio.packet import EVENT, Packet
 from sources import ROOT, modules
-from webhub import Hub, until
+from waiting import until
+from webhub import Hub
 from werkzeug.serving import ThreadedWSGIServer, make_server
 
 from monitor.web import socketio_compat
