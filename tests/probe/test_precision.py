@@ -32,10 +32,10 @@ def test_the_older_setting(word: str) -> None:
 
 
 @newer
-@pytest.mark.parametrize(("told", "word"), [("tf32", "high"), ("ieee", "highest")])
-def test_the_newer_setting(result: str, word: str) -> None:
+@pytest.mark.parametrize(("setting", "word"), [("tf32", "high"), ("ieee", "highest")])
+def test_the_newer_setting(setting: str, word: str) -> None:
     """In the older one's words, although torch then refuses to tell by the older question."""
-    torch.backends.cuda.matmul.fp32_precision = result
+    torch.backends.cuda.matmul.fp32_precision = setting
     assert matmul_precision() == word
 
 
