@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeGuard
 
+from monitor import strict_json
+
 #: A batch larger than this is refused (the agent makes batches of at most MAX_ROWS rows).
 MAX_BYTES = 8 * 1024 * 1024
 MAX_ROWS = 20_000
@@ -90,9 +92,9 @@ def to_bytes(batch: Batch) -> bytes:
         "seq": batch.seq,
         "sent_s": batch.sent_s,
         "blocks": [[b.stream, b.first, len(b), list(b.columns)] for b in batch.blocks],
-        "events": [jsonable(event) for event in batch.events],
+        "events": list(batch.events),
     }
-    head = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+    head = strict_json.dumps(header, marks=True).encode()
     parts = [struct.pack("<I", len(head)), head]
     for block in batch.blocks:
         parts.append(block.t_s.tobytes())
@@ -193,16 +195,3 @@ def _is_key(key: Any) -> bool:
 
 def _is_event(event: Any) -> bool:
     return isinstance(event, dict) and isinstance(event.get("kind"), str) and _finite(event.get("t_s"))
-
-
-def jsonable(value: Any) -> Any:
-    """The same value with NaN and ±infinity as strings and everything unknown as its text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [jsonable(item) for item in value]
-    return str(value)

@@ -20,7 +20,6 @@ from monitor.batch import (
     BatchError,
     Block,
     from_bytes,
-    jsonable,
     to_bytes,
 )
 
@@ -209,17 +208,3 @@ def test_oversized() -> None:
     """Refused by its size, before it is looked into."""
     with pytest.raises(BatchError, match="at most"):
         from_bytes(bytes(MAX_BYTES + 1))
-
-
-@given(st.recursive(st.one_of(plain, st.floats()), lambda inner: st.lists(inner, max_size=3), max_leaves=8))
-def test_jsonable_is_always_json(value: Any) -> None:
-    """No NaN, no infinity: strings in their place."""
-    assert json.loads(json.dumps(jsonable(value), allow_nan=False)) == jsonable(value)
-
-
-def test_jsonable_tells_what_it_does_not_know() -> None:
-    """Unknown objects become their text, sets and tuples lists, keys text."""
-    assert jsonable({1: (1, {2}), "x": math.inf, "y": -math.inf, "z": math.nan}) == {
-        "1": [1, [2]], "x": "Infinity", "y": "-Infinity", "z": "NaN",
-    }  # fmt: skip
-    assert jsonable(ValueError("so")) == "so"

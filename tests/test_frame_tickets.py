@@ -33,8 +33,11 @@ def test_another_hubs_does_not_hold():
 
 def test_its_end_cannot_be_moved():
     """The proof covers it."""
-    until, proof = issue(TOKEN, "pass", NOW).split("-")
-    assert not holds(f"{int(until, 16) + 1:x}-{proof}", TOKEN, "pass", NOW)
+    form, since, proof = issue(TOKEN, "pass", NOW).split(".")
+    later = issue(TOKEN, "pass", NOW + 1).split(".")[1]
+    assert later != since
+    assert holds(".".join([form, since, proof]), TOKEN, "pass", NOW + 1)
+    assert not holds(".".join([form, later, proof]), TOKEN, "pass", NOW + 1)
 
 
 def test_it_does_not_tell_the_token():

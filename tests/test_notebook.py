@@ -19,7 +19,7 @@ URL = f"http://127.0.0.1:7007/?token={VIEWER}#/run/r-1"
 
 
 def ticket_of(text: str) -> str:
-    found = re.search(r"ticket=([0-9a-f-]+)", text)
+    found = re.search(r"ticket=([\w.-]+)", text)
     assert found
     return found[1]
 

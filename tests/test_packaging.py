@@ -47,6 +47,8 @@ BROUGHT = {
     "engineio": "python-socketio",
     "wsproto": "simple-websocket",
     # of extras that the tests' own environment may lack
+    "prometheus_client": "prometheus-client",
+    "tensorboard": "tensorboard",
     "mlflow": "mlflow-skinny",
     "wandb": "wandb",
 }

@@ -24,9 +24,9 @@ from monitor import report, runs
 from monitor.diagnosis.core.messages import message
 from monitor.runs import baselines, marks, trash
 from monitor.store.database import LOCKED
+from monitor.strict_json import loads
 
 from .api import refusal, reply
-from .encode import loads
 from .source import Source
 
 

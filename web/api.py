@@ -28,8 +28,8 @@ from monitor.diagnosis.core.doctor import discover
 from monitor.diagnosis.core.messages import pair_of
 from monitor.panels import with_panels
 from monitor.store import Store
+from monitor.strict_json import dumps
 
-from .encode import dumps
 from .source import Source
 
 #: Most points of one series, and what is sent when nobody says.

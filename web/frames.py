@@ -28,7 +28,7 @@ ANCESTORS = (
 )
 #: Longest query that a ticket's address may have besides it.
 _MAX_FIELDS = 20
-_PATH = re.compile(r"/in/([0-9a-f-]{1,64})(/.*)\Z")
+_PATH = re.compile(r"/in/([A-Za-z0-9._-]{1,128})(/.*)\Z")
 _OVER = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>torchvitals</title>
 <style>body{font:15px/1.6 system-ui,sans-serif;margin:2rem;color:#1b1f24;background:#fff}
 @media(prefers-color-scheme:dark){body{color:#e6e8eb;background:#14171a}}</style>

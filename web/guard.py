@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from monitor.strict_json import dumps
+
 from .auth import ADMITTED, Access, Refusals, split_host
-from .encode import dumps
 from .frames import ANCESTORS
 
 Start = Callable[..., Any]

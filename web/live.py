@@ -28,9 +28,10 @@ import socketio
 from socketio.exceptions import ConnectionRefusedError as Refused
 from socketio.packet import EVENT, Packet
 
+from monitor import strict_json
 from monitor.batch import MAX_BYTES
 
-from . import encode, socketio_compat
+from . import socketio_compat
 from .auth import Access, Refusals
 from .publisher import LIST, Publisher
 from .websocket import ENVIRON_KEY, WebSocket
@@ -59,7 +60,7 @@ class Source(Protocol):
 class StrictPacket(Packet):  # type: ignore[misc]  # the library is untyped
     """Socket.IO packet whose JSON never holds NaN, and which comes in two pieces at most."""
 
-    json = encode
+    json = strict_json
 
     def decode(self, encoded_packet: str) -> int:
         """Decode; returns how many binary pieces follow. Raises ValueError for more than one.

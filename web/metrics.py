@@ -6,9 +6,13 @@ configuration). What was not measured is left out, never written as zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator
 
 from flask import Blueprint, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from monitor.bridges.gauges import Sample, of_run
 from monitor.report import LIVE
@@ -17,6 +21,7 @@ from .ingest import Ingest
 from .live import Live
 from .source import Source
 
+_FAMILY = re.compile(r"_total\Z")
 #: The format's own media type.
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -46,25 +51,20 @@ def samples(source: Source, live: Live, ingest: Ingest) -> list[Sample]:
 
 def text(samples: list[Sample]) -> str:
     """The exposition: each metric's HELP and TYPE once, its samples below."""
-    lines: list[str] = []
-    for name in dict.fromkeys(sample[0] for sample in samples):
-        same = [sample for sample in samples if sample[0] == name]
-        lines += [f"# HELP torchvitals_{name} {same[0][2]}", f"# TYPE torchvitals_{name} {same[0][1]}"]
-        lines += [f"torchvitals_{name}{_labels(labels)} {_number(value)}" for *_, labels, value in same]
-    return "\n".join(lines) + "\n"
+    registry = CollectorRegistry()
+    registry.register(_Told(samples))
+    return generate_latest(registry).decode()
 
 
-def _labels(labels: Mapping[str, str]) -> str:
-    def quoted(value: str) -> str:
-        return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+class _Told(Collector):
+    """Hands the library what was told, one family a name. A family's counter is named without `_total`."""
 
-    inner = ",".join(f'{key}="{quoted(value)}"' for key, value in labels.items())
-    return f"{{{inner}}}" if inner else ""
+    def __init__(self, samples: list[Sample]) -> None:
+        self._samples = samples
 
-
-def _number(value: float) -> str:
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "+Inf" if value > 0 else "-Inf"
-    return repr(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        for name, kind, told_as, labels, value in self._samples:
+            family = families.setdefault(name, Metric(_FAMILY.sub("", f"torchvitals_{name}"), told_as, kind))
+            family.add_sample(f"torchvitals_{name}", dict(labels), value)
+        return iter(families.values())

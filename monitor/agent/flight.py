@@ -11,7 +11,7 @@ from typing import Any
 
 from monitor.agent import proc
 from monitor.agent.follow import Followed
-from monitor.batch import jsonable
+from monitor.strict_json import plain
 
 #: A larger file is none of ours (2,000 entries with stacks are about 4 MB).
 MOST_BYTES = 32 * 1024 * 1024
@@ -92,8 +92,8 @@ def read(path: Path) -> dict[str, Any]:
     ]
     pending = [entry for entry in entries if entry["state"] != "completed" and not entry["retired"]]
     kept = pending[:ENTRIES] + [entry for entry in entries if entry not in pending][-ENTRIES:]
-    plain: dict[str, Any] = jsonable({"pg_config": dump.get("pg_config"), "entries": kept})
-    return plain
+    found: dict[str, Any] = plain({"pg_config": dump.get("pg_config"), "entries": kept}, marks=True)
+    return found
 
 
 def _candidates(pid: int, rank: int) -> Iterator[Path]:

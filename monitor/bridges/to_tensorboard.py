@@ -1,25 +1,22 @@
-"""TensorBoard: event files that it reads, written without any library of it.
-
-A file is a sequence of records, each `length (uint64), masked CRC of it, data, masked CRC of it`, and each
-record a protocol buffer `Event`. Sources: tensorflow/core/lib/io/record_writer.h and
-tensorflow/core/util/event.proto; the checksum is CRC-32C (RFC 3720, appendix B.4).
-"""
+"""TensorBoard: event files that it reads, made of its own records and messages. TensorFlow is not needed."""
 
 from __future__ import annotations
 
 import os
 import socket
-import struct
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monitor.bridges.words import told
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+from tensorboard.compat.proto.types_pb2 import DT_STRING
+from tensorboard.summary.writer.record_writer import RecordWriter
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-#: DT_STRING of tensorflow/core/framework/types.proto.
-_STRING = 7
+from monitor.bridges.words import told
 
 
 class TensorBoard:
@@ -35,16 +32,13 @@ class TensorBoard:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.torchvitals"
-        self._file = (folder / name).open("xb")
-        self._write(_event(time.time(), 0, _field(3, _BYTES, b"brain.Event:2")))
+        self._records = RecordWriter((folder / name).open("xb"))
+        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
 
     def row(self, step: int, unix_s: float, values: Mapping[str, float]) -> None:
         """Each value is a scalar `torchvitals/NAME`."""
-        parts = [
-            _field(1, _BYTES, _field(1, _BYTES, f"torchvitals/{name}".encode()) + _field(2, _FIXED32, value))
-            for name, value in values.items()
-        ]
-        self._write(_event(unix_s, step, _field(5, _BYTES, b"".join(parts))))
+        scalars = [Summary.Value(tag=f"torchvitals/{key}", simple_value=values[key]) for key in values]
+        self._write(Event(wall_time=unix_s, step=step, summary=Summary(value=scalars)))
 
     def finding(self, finding: Mapping[str, Any], step: int, unix_s: float) -> None:
         """A text `torchvitals/findings/CODE`."""
@@ -55,70 +49,19 @@ class TensorBoard:
         verdict = (found.get("verdict") or {}).get("text")
         if verdict:
             self._text("torchvitals/verdict", str(verdict), int(found["steps"]), time.time())
-        self._file.close()
+        self._records.close()
 
     def _text(self, tag: str, text: str, step: int, unix_s: float) -> None:
-        tensor = b"".join(
-            [
-                _field(1, _VARINT, _STRING),
-                _field(2, _BYTES, _field(2, _BYTES, _field(1, _VARINT, 1))),
-                _field(8, _BYTES, text.encode("utf-8", "replace")),
-            ]
+        tensor = TensorProto(
+            dtype=DT_STRING,
+            tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]),
+            string_val=[text.encode("utf-8", "replace")],
         )
-        plugin = _field(1, _BYTES, _field(1, _BYTES, b"text"))
-        value = _field(1, _BYTES, tag.encode()) + _field(8, _BYTES, tensor) + _field(9, _BYTES, plugin)
-        self._write(_event(unix_s, step, _field(5, _BYTES, _field(1, _BYTES, value))))
+        plugin = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
+        value = Summary.Value(tag=tag, tensor=tensor, metadata=plugin)
+        self._write(Event(wall_time=unix_s, step=step, summary=Summary(value=[value])))
 
-    def _write(self, event: bytes) -> None:
+    def _write(self, event: Event) -> None:
         """Whole records only reach the disk, so a reader that follows sees each at once."""
-        length = struct.pack("<Q", len(event))
-        self._file.write(length + _masked(length) + event + _masked(event))
-        self._file.flush()
-
-
-def _event(unix_s: float, step: int, what: bytes) -> bytes:
-    return _field(1, _FIXED64, unix_s) + _field(2, _VARINT, step) + what
-
-
-def _field(number: int, kind: int, value: Any) -> bytes:
-    """One field of a protocol buffer."""
-    head = _varint(number << 3 | kind)
-    if kind == _VARINT:
-        return head + _varint(value)
-    if kind == _BYTES:
-        return head + _varint(len(value)) + bytes(value)
-    return head + struct.pack("<d" if kind == _FIXED64 else "<f", value)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _table() -> list[int]:
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-_CRC = _table()
-
-
-def crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli) of `data`."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _CRC[(crc ^ byte) & 0xFF] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
-
-
-def _masked(data: bytes) -> bytes:
-    crc = crc32c(data)
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+        self._records.write(event.SerializeToString())
+        self._records.flush()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from monitor import report
 from monitor.exports.choice import Choice
-from monitor.report.contract import plain
 from monitor.store import Store
+from monitor.strict_json import dumps
 
 #: Version of this form; it grows only by adding.
 SCHEMA = 1
@@ -31,4 +30,4 @@ def write(store: Store, choice: Choice) -> Iterator[bytes]:
 
 
 def _text(value: object) -> bytes:
-    return json.dumps(plain(value), allow_nan=False, separators=(",", ":")).encode()
+    return dumps(value).encode()

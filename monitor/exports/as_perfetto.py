@@ -6,7 +6,6 @@ within a step, not when: the order inside a step is the usual one, and the trace
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ from monitor.exports.choice import Choice
 from monitor.exports.rows import blocks
 from monitor.schema import PHASES
 from monitor.store import Store
+from monitor.strict_json import dumps
 
 #: Most steps of a rank, the newest of the range: ten slices each, which is what a viewer opens in seconds.
 STEPS = 20_000
@@ -135,4 +135,4 @@ def _event(kind: str, name: str, rank: int, **rest: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> bytes:
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    return dumps(value).encode()

@@ -6,15 +6,16 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from cachetools import TTLCache
 
 from monitor.alerts import Alerts, Subject
 from monitor.batch import Batch
 from monitor.diagnosis.core.lifecycle import Change
 from monitor.events import admit
-from monitor.pipeline.answers import Answers
 from monitor.pipeline.ranks import Ranks
 from monitor.pipeline.run import LiveRun
 from monitor.store import FILE_NAME
@@ -31,8 +32,9 @@ RUNS = 8
 #: A run that was silent for so long may be closed.
 SILENT_S = 3600.0
 #: Seconds for which an answer about ranks is given again, and for which a run that nobody feeds is kept in
-#: memory after somebody looked at its ranks; of the latter so many.
-ANSWER_S, LOOK_S, LOOKS = 1.0, 30.0, 2
+#: memory after somebody looked at its ranks; how many there are at most of each.
+ANSWER_S, LOOK_S = 1.0, 30.0
+ANSWERS, LOOKS = 64, 2
 
 
 class Pipeline:
@@ -66,9 +68,9 @@ class Pipeline:
         self._addresses, self._link = addresses, link
         self._clock = clock
         self._runs: dict[str, LiveRun] = {}
-        self._lock = threading.Lock()
-        self._answers: Answers[Any] = Answers(ANSWER_S, clock)
-        self._looks: Answers[LiveRun] = Answers(LOOK_S, clock, LOOKS)
+        self._lock, self._cache_lock = threading.Lock(), threading.Lock()
+        self._answers: TTLCache[Any, Any] = TTLCache(ANSWERS, ANSWER_S, clock)
+        self._looks: TTLCache[str, LiveRun] = TTLCache(LOOKS, LOOK_S, clock)
 
     def take(self, batch: Batch) -> None:
         """Store, diagnose, alert, publish. Raises nothing that the caller could mend.
@@ -139,11 +141,21 @@ class Pipeline:
             return None
 
         def look() -> Any:
-            seen = live or self._looks.get(run, lambda: LiveRun.reopened(run, self._run_dir / run))
+            seen = live or self._kept(self._looks, run, lambda: LiveRun.reopened(run, self._run_dir / run))
             with seen.lock:
-                return make(self._answers.get((run, seen), seen.ranks))
+                return make(self._kept(self._answers, (run, seen), seen.ranks))
 
-        return self._answers.get((run, live is None, *question), look)  # type: ignore[no-any-return]
+        return self._kept(self._answers, (run, live is None, *question), look)  # type: ignore[no-any-return]
+
+    def _kept(self, cache: TTLCache[Any, Any], key: Hashable, make: Callable[[], Any]) -> Any:
+        """What was made a moment ago, or a new one; the cache itself is not safe from several threads."""
+        with self._cache_lock:
+            found = cache.get(key)
+        if found is None:
+            found = make()
+            with self._cache_lock:
+                cache[key] = found
+        return found
 
     def forget(self, run: str) -> None:
         """Close a run's store, and keep nothing of it in memory. It comes back when somebody asks."""

@@ -13,8 +13,9 @@ from monitor.diagnosis.core.lifecycle import Record
 from monitor.diagnosis.core.messages import pair_of
 from monitor.diagnosis.core.ranking import ranked, ranked_records
 from monitor.diagnosis.core.saving import remaining_s, saving
-from monitor.report.contract import finding_form, plain
+from monitor.report.contract import finding_form
 from monitor.run_state import RunState
+from monitor.strict_json import plain
 
 
 def drawn(records: Iterable[Record]) -> list[dict[str, Any]]:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.signals.communication import last_shares
 from monitor.diagnosis.signals.uneven_loaders import uneven_batches
-from monitor.report.contract import plain
 from monitor.run_state import RankState, RunState
 from monitor.run_state.ending import clean, signal_name
 from monitor.run_state.rank_timeline import COMM, KEYS, STEP, Picture
 from monitor.schema import BY_KEY, PHASES
+from monitor.strict_json import plain
 
 #: Columns, ranks and points of one answer at most.
 COLUMNS, RANKS, POINTS = 240, 1_024, 480

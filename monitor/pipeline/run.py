@@ -21,10 +21,11 @@ from monitor.pipeline import findings, view
 from monitor.pipeline.plan import planned_steps
 from monitor.pipeline.ranks import Ranks
 from monitor.report import LIVE, OVER, outcome
-from monitor.report.contract import finding_form, plain, record_of
+from monitor.report.contract import finding_form, record_of
 from monitor.run_state import PASSING, RunState
 from monitor.run_state.restore import restore
 from monitor.store import FILE_NAME, DiskFullError, Store, StoreError
+from monitor.strict_json import plain
 
 _log = logging.getLogger("monitor.pipeline")
 

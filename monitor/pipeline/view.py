@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from monitor.report.contract import plain
 from monitor.run_state import RunState
 from monitor.run_state.briefs import newest
 from monitor.run_state.columns import Columns
 from monitor.run_state.ending import signal_name
 from monitor.schema import combine, keys_of
+from monitor.strict_json import plain
 
 #: Rows of one stream that an update carries at most, and that a snapshot carries (about two minutes).
 UPDATE_ROWS, SNAPSHOT_ROWS = 600, 120

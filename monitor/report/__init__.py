@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from monitor.report.contract import plain, untold
+from monitor.report.contract import untold
 from monitor.report.liveness import lost
 from monitor.report.measure import Measures, measure
 from monitor.report.text import summary, text
 from monitor.store import FILE_NAME, Store, StoreError
+from monitor.strict_json import plain
 
 __all__ = ["LIVE", "OVER", "StoreError", "build", "lost", "nothing", "outcome", "summary", "text", "wait"]
 

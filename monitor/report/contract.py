@@ -1,8 +1,7 @@
-"""The contract's form of a finding, there and back, and values as JSON can hold them."""
+"""The contract's form of a finding, there and back."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -10,26 +9,12 @@ from typing import Any
 from monitor.diagnosis.core.finding import Finding, Gain
 from monitor.diagnosis.core.lifecycle import Record
 from monitor.diagnosis.core.messages import Pair, again, pair_of
+from monitor.strict_json import plain
 
 _FIELDS = {field.name for field in fields(Finding)} - {"gain", "ranks"}
 
 #: What a finding says in sentences; all but `basis` are fields of it.
 _SAID = ("title", "cause", "advice")
-
-
-def plain(value: Any) -> Any:
-    """The same value in JSON's terms: null for what is not finite, lists for sequences, text for the rest."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    return str(value)
 
 
 def finding_form(record: Record) -> dict[str, Any]:

@@ -6,17 +6,17 @@ sum, count) at 500 and 25,000 rows. One process writes; others may read while it
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from monitor.batch import Batch, jsonable
+from monitor.batch import Batch
 from monitor.store import read
 from monitor.store.append import Appender
 from monitor.store.database import Database, DiskFullError, StoreError
 from monitor.store.pack import Array
+from monitor.strict_json import dumps, loads
 
 __all__ = ["FILE_NAME", "DiskFullError", "Store", "StoreError"]
 
@@ -271,11 +271,11 @@ def _scope(event: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(jsonable(value), allow_nan=False, separators=(",", ":"))
+    return dumps(value, marks=True)
 
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
+        return loads(text)
     except ValueError as error:
         raise StoreError(f"a text in the store is damaged ({error})") from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import functools
-import json
 import mmap
 import os
 import struct
@@ -19,7 +18,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from monitor.batch import jsonable
+from monitor.strict_json import dumps
 from monitor.tape import layout
 
 FRAME_MAGIC = b"\xa7\x56"
@@ -224,7 +223,7 @@ class JournalWriter:
         """
         if self._fd < 0:
             return
-        text = json.dumps(jsonable(event), allow_nan=False, separators=(",", ":")).encode()
+        text = dumps(event, marks=True).encode()
         if self._full or len(text) > MAX_EVENT_BYTES:
             self.dropped += 1
             return

@@ -27,6 +27,7 @@ def kept(tmp_path: Path) -> Path:
 
 def test_a_finished_run_is_sent_and_the_command_ends(kept: Path, tmp_path: Path):
     """In a process of its own; status 0, nothing printed."""
+    pytest.importorskip("tensorboard")
     words = ["bridge", "tensorboard", "latest", str(tmp_path / "logs")]
     done = subprocess.run(
         [sys.executable, "-m", "monitor", *words], capture_output=True, text=True, timeout=60
@@ -38,6 +39,7 @@ def test_a_finished_run_is_sent_and_the_command_ends(kept: Path, tmp_path: Path)
 
 def test_a_live_run_is_followed_until_a_signal_comes(tmp_path: Path):
     """What comes later arrives, and the end is clean."""
+    pytest.importorskip("tensorboard")
     pipeline, training = Pipeline(tmp_path / "runs"), Training()
     pipeline.take(training.start())
     pipeline.take(training.batch(100, loss=1.0))
@@ -65,7 +67,6 @@ def sent(folder: Path) -> bytes:
         (["tensorboard", "latest"], "LOGDIR"),
         (["mlflow", "latest", "logs"], "LOGDIR"),
         (["tensorboard", "nobody", "logs"], "torchvitals ls"),
-        (["tensorboard", "latest", "/proc/no/logs"], "tensorboard does not take the run"),
     ],
 )
 def test_mistakes(kept: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str):
@@ -77,12 +78,24 @@ def test_mistakes(kept: Path, capsys: pytest.CaptureFixture[str], words: list[st
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("name", ["mlflow", "wandb"])
+def test_a_folder_that_cannot_be_written(kept: Path, capsys: pytest.CaptureFixture[str]):
+    """One line, status 2."""
+    pytest.importorskip("tensorboard")
+    assert main(["bridge", "tensorboard", "latest", "/proc/no/logs", "--run-dir", str(kept)]) == 2
+    error = capsys.readouterr().err
+    assert ("tensorboard does not take the run" in error, error.count("\n")) == (True, 1)
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "mlflow", "wandb"])
 def test_a_missing_library_is_named_with_what_installs_it(
     kept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ):
     """The extra has the tool's name."""
+    for loaded in [module for module in sys.modules if module.startswith(f"{name}.")]:
+        monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, f"monitor.bridges.to_{name}", raising=False)
-    assert main(["bridge", name, "latest", "--run-dir", str(kept)]) == 2
-    assert f"pip install 'torchvitals[{name}]'" in capsys.readouterr().err
+    folder = [str(kept / "logs")] if name == "tensorboard" else []
+    assert main(["bridge", name, "latest", *folder, "--run-dir", str(kept)]) == 2
+    error = capsys.readouterr().err
+    assert (f"pip install 'torchvitals[{name}]'" in error, error.count("\n")) == (True, 1)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.lifecycle import Record
 from monitor.diagnosis.core.messages import message
-from monitor.report.contract import finding_form, plain, record_of, untold
+from monitor.report.contract import finding_form, record_of, untold
+from monitor.strict_json import plain
 
 FINDING = Finding(
     "data_starvation",

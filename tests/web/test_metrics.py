@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from prometheus_client import parser
 from webhub import INGEST, Hub
 
 from monitor.bridges import gauges
@@ -39,11 +40,11 @@ def test_a_live_run_is_told_of_in_base_units(hub: Hub):
     state = {"run": "run-1", "name": 'a"b\\c\n', "status": "running", "steps": 12, "tiles": tiles}
     hub.pipeline.states["run-1"] = {**state, "findings": [{"severity": "warning", "cleared_at_s": None}]}
     found = scraped(hub)
-    labels = r'run="run-1",name="a\"b\\c\n"'
+    labels = r'name="a\"b\\c\n",run="run-1"'
     assert f"torchvitals_step_p50_seconds{{{labels}}} 0.02\n" in found
-    assert f"torchvitals_resident_memory_bytes{{{labels}}} 3500000\n" in found
-    assert f"torchvitals_steps_total{{{labels}}} 12\n" in found
-    assert f'torchvitals_findings{{{labels},severity="warning"}} 1\n' in found
+    assert f"torchvitals_resident_memory_bytes{{{labels}}} 3.5e+06\n" in found
+    assert f"torchvitals_steps_total{{{labels}}} 12.0\n" in found
+    assert f'torchvitals_findings{{{labels},severity="warning"}} 1.0\n' in found
     assert "tokens" not in found
     assert "torchvitals_loss" not in found
 
@@ -53,9 +54,9 @@ def test_each_gpu_is_told_of(hub: Hub):
     gpus = [{"gpu": "h/0", "gpu_util": 87.0, "gpu_memory_used_mb": 12.0}, {"gpu": "h/1.2", "gpu_util": None}]
     hub.pipeline.states["run-1"] = {"run": "run-1", "name": "n", "status": "running", "tiles": {"gpu": gpus}}
     found = scraped(hub)
-    labels = 'run="run-1",name="n",gpu="h/0"'
+    labels = 'gpu="h/0",name="n",run="run-1"'
     assert f"torchvitals_gpu_utilisation_ratio{{{labels}}} 0.87\n" in found
-    assert f"torchvitals_gpu_memory_used_bytes{{{labels}}} 12000000\n" in found
+    assert f"torchvitals_gpu_memory_used_bytes{{{labels}}} 1.2e+07\n" in found
     assert "h/1.2" not in found
     assert all(LINE.match(line) for line in found.split("\n")[:-1])
 
@@ -64,7 +65,7 @@ def test_agents_and_viewers_are_counted(hub: Hub):
     """A hub that nobody feeds can be seen from outside."""
     hub.agent("run-1")
     hub.viewer()
-    assert {"torchvitals_agents 1", "torchvitals_viewers 1"} <= set(scraped(hub).split("\n"))
+    assert {"torchvitals_agents 1.0", "torchvitals_viewers 1.0"} <= set(scraped(hub).split("\n"))
 
 
 def test_it_takes_the_viewers_token(hub: Hub):
@@ -74,7 +75,14 @@ def test_it_takes_the_viewers_token(hub: Hub):
 
 @pytest.mark.parametrize(
     ("value", "written"),
-    [(1.0, "1"), (0.1, "0.1"), (math.nan, "NaN"), (math.inf, "+Inf"), (-math.inf, "-Inf"), (1e300, "1e+300")],
+    [
+        (1.0, "1.0"),
+        (0.1, "0.1"),
+        (math.nan, "NaN"),
+        (math.inf, "+Inf"),
+        (-math.inf, "-Inf"),
+        (1e300, "1e+300"),
+    ],
 )
 def test_numbers_are_written_as_prometheus_reads_them(value: float, written: str):
     """Infinity and NaN have names of their own there."""
@@ -83,7 +91,6 @@ def test_numbers_are_written_as_prometheus_reads_them(value: float, written: str
 
 def test_prometheus_own_reader_reads_it(hub: Hub):
     """Every sample, under its type and with its labels as they were before they were written."""
-    parser = pytest.importorskip("prometheus_client.parser")
     name = 'a"b\\c\n{},='
     state = {"run": "run-1", "name": name, "status": "running", "steps": 12}
     hub.pipeline.states["run-1"] = {**state, "tiles": {"step_p50_ms": 20.0, "loss": 1e300}}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.web.encode import dumps, loads, plain
+from monitor.strict_json import dumps, loads, plain
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -54,3 +54,17 @@ def test_the_unknown_becomes_its_text():
 def test_it_reads_as_well():
     """Socket.IO decodes with the same module."""
     assert loads('["a",1]') == ["a", 1]
+
+
+@given(VALUES)
+def test_marks_are_json_too(value: object):
+    """No NaN, no infinity: texts in their place, which are read as they were written."""
+    assert strict(dumps(value, marks=True)) == plain(value, marks=True)
+
+
+def test_marks_tell_which_number_it_was():
+    """Unknown objects become their text, sets and tuples lists, keys text."""
+    assert plain({1: (1, {2}), "x": math.inf, "y": -math.inf, "z": math.nan}, marks=True) == {
+        "1": [1, [2]], "x": "Infinity", "y": "-Infinity", "z": "NaN",
+    }  # fmt: skip
+    assert plain(ValueError("so"), marks=True) == "so"
