@@ -21,10 +21,11 @@ from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.communication import exchange, redundant, sampled_share
 from monitor.diagnosis.signals.facts import fact, numbers, ranks_where
-from monitor.diagnosis.signals.training_steps import step_range
+from monitor.diagnosis.signals.training_steps import phase_ms, recent_steps, share, step_range
 
 CODE = "no_sync_missing"
-NEEDS = frozenset({"ddp", "steps"})
+#: Counted, so a few steps tell: those that accumulate are long, and 20 of them are not needed.
+NEEDS = frozenset({"ddp"})
 CURVE = ("run", "run_comm_ms")
 
 #: Exchanges per optimizer step; one is what it takes, a second backward pass (two losses, a GAN) is no
@@ -47,8 +48,8 @@ def detect(window: Window) -> Finding | None:
     if not ranks:
         return None
     rounds = float(np.median([redundant(rank) or 0.0 for rank in ranks]))
-    share = _communication(window, ranks) * (1 - 1 / rounds)
-    severity: Severity = "warning" if share >= SMALL_SHARE else "info"
+    avoidable = _communication(window, ranks) * (1 - 1 / rounds)
+    severity: Severity = "warning" if avoidable >= SMALL_SHARE else "info"
     ddp = fact(ranks[0], "ddp")
     first, last = step_range(ranks[0])
     return Finding(
@@ -56,13 +57,13 @@ def detect(window: Window) -> Finding | None:
         {
             "exchanges_per_optimizer_step": round(rounds, 2),
             "gradient_mb": round(float(ddp.get("gradient_mb") or 0.0), 1),
-            "avoidable_share": round(share, 3),
+            "avoidable_share": round(avoidable, 3),
         },
         "Accumulate inside no_sync() and exchange with the last micro-batch only. Forward and backward both "
         "belong inside it.",
         snippet=SNIPPET,
         gain=gain_from_share(
-            share, message("of {rounds:.0f} exchanges per optimizer step one remains", rounds=rounds)
+            avoidable, message("of {rounds:.0f} exchanges per optimizer step one remains", rounds=rounds)
         ),
         ranks=numbers(ranks), first_step=first, last_step=last, location=ddp.get("location"),
     )  # fmt: skip
@@ -73,5 +74,8 @@ def _communication(window: Window, ranks: list[Rank]) -> float:
     seen = exchange(window)
     if seen is not None:
         return seen.exposed_share
-    shares = [share for rank in ranks if (share := sampled_share(rank)) is not None]
-    return float(np.mean(shares)) if shares else 0.0
+    shares = [sampled for rank in ranks if (sampled := sampled_share(rank)) is not None]
+    if shares:
+        return float(np.mean(shares))
+    parts = [recent_steps(rank) for rank in ranks]
+    return float(np.mean([share(phase_ms(part, "comm"), part) for part in parts if part.count] or [0.0]))
