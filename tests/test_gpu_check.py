@@ -73,7 +73,7 @@ def test_every_script_has_its_place() -> None:
 
 def test_every_finding_that_is_wanted_exists() -> None:
     """By the name of its detector."""
-    known = {path.stem for path in Path(detectors[0]).glob("*.py")}
+    known = {path.stem for path in Path(detectors[0]).rglob("*.py")}
     assert {code for twin in TWINS.values() for code in twin.wanted} <= known
 
 

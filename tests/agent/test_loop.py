@@ -62,7 +62,8 @@ agent.join(10)
 print(agent.is_alive(), len(sink.rows("rank/0")["row"]), [e["reason"] for e in sink.events("rank_end")])
 """
     command = [sys.executable, "-c", script, str(spool), str(Path(__file__).parent)]
-    assert subprocess.check_output(command, text=True) == "False 200 ['end of the script']\n"
+    support = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")}
+    assert subprocess.check_output(command, text=True, env=support) == "False 200 ['end of the script']\n"
 
 
 def test_times_never_fall_and_count_from_the_run_s_beginning(
