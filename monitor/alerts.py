@@ -85,7 +85,7 @@ class Alerts:
         self._due_at: list[tuple[float, int, int, Message]] = []
         self._count = 0
         self._sent: dict[str, deque[float]] = {}
-        self._told: set[tuple[str, str, float]] = set()
+        self._notified: set[tuple[str, str, float]] = set()
         self._renamed: set[tuple[str, str]] = set()
         self._thread: threading.Thread | None = None
         self._closing = self._closed = False
@@ -106,7 +106,7 @@ class Alerts:
         """A finding that stands was told of in an earlier life: only its end is news."""
         if worth_telling(record.finding):
             with self._lock:
-                self._told.add(_key(run, record))
+                self._notified.add(_key(run, record))
 
     def close(self, within_s: float = 5.0) -> None:
         """Send what waits, for so long at most, and stop."""
@@ -132,18 +132,18 @@ class Alerts:
         key, code = _key(run, change.record), (run, change.record.finding.code)
         with self._lock:
             if change.kind == "cleared":
-                told = key in self._told
-                self._told.discard(key)
+                told = key in self._notified
+                self._notified.discard(key)
                 if told and change.renamed:
                     self._renamed.add(code)
                 return told and not change.renamed
             goes_on = change.renamed and code in self._renamed
             self._renamed.discard(code)
-            if key in self._told or not (goes_on or worth_telling(change.record.finding)):
+            if key in self._notified or not (goes_on or worth_telling(change.record.finding)):
                 return False
-            if len(self._told) >= REMEMBERED:
-                self._told.clear()
-            self._told.add(key)
+            if len(self._notified) >= REMEMBERED:
+                self._notified.clear()
+            self._notified.add(key)
             return not goes_on
 
     def _within_limit(self, run: str) -> bool:

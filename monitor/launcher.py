@@ -101,7 +101,7 @@ def run_key(env: Mapping[str, str] = os.environ, *, ranks: int = 1) -> str:
     return f"pid:{os.getpid()}:{time.perf_counter_ns()}"
 
 
-def told_ranks(env: Mapping[str, str] = os.environ) -> tuple[int, int, int] | None:
+def ranks_from_environment(env: Mapping[str, str] = os.environ) -> tuple[int, int, int] | None:
     """Rank, world size and local rank as a launcher tells them; None where none does.
 
     The batch script of a Slurm job is no rank, though Slurm numbers it as one: only `srun` makes steps.
@@ -147,8 +147,8 @@ def shared_run_id(name: str, env: Mapping[str, str] = os.environ) -> str | None:
         parts = [env["TORCHELASTIC_RUN_ID"], env.get("MASTER_ADDR", ""), env.get("MASTER_PORT", "")]
     else:
         return None
-    mark = hashlib.sha256(":".join(parts).encode()).hexdigest()[:8]
-    return f"{day}-{_plain(name)}-{mark}"
+    digest = hashlib.sha256(":".join(parts).encode()).hexdigest()[:8]
+    return f"{day}-{_plain(name)}-{digest}"
 
 
 def new_run_id(name: str, now: time.struct_time | None = None) -> str:

@@ -81,10 +81,12 @@ def html(run: str | None, url: str | None) -> str:
     found = _Address.of(url)
     if found is None:
         return f"<p>{escape(plain(run))}</p>"
-    told: dict[str, Any] = {"id": f"torchvitals-{secrets.token_hex(4)}", **vars(found)}
+    settings: dict[str, Any] = {"id": f"torchvitals-{secrets.token_hex(4)}", **vars(found)}
     # "<" is all that could end a script early
-    script = _SCRIPT.replace("TOLD", json.dumps(told).replace("<", "\\u003c"))
-    return _BOX.format(id=told["id"], run=escape(str(run)), port=found.port, height=HEIGHT_PX, script=script)
+    script = _SCRIPT.replace("TOLD", json.dumps(settings).replace("<", "\\u003c"))
+    return _BOX.format(
+        id=settings["id"], run=escape(str(run)), port=found.port, height=HEIGHT_PX, script=script
+    )
 
 
 def plain(run: str | None) -> str:

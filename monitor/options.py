@@ -96,11 +96,11 @@ def _on_stall(value: Any) -> str | None:
 
 def _config(value: Any) -> dict[str, Any]:
     try:
-        told = json.loads(value) if isinstance(value, str) else dict(value or {})
-        if not isinstance(told, dict):
+        parsed = json.loads(value) if isinstance(value, str) else dict(value or {})
+        if not isinstance(parsed, dict):
             raise TypeError
         # What JSON does not know (a path, a device, a type) is told by its text.
-        plain: dict[str, Any] = json.loads(json.dumps(told, default=str))
+        plain: dict[str, Any] = json.loads(json.dumps(parsed, default=str))
     except (TypeError, ValueError, RecursionError):
         raise ValueError(f"config is a JSON object, or a dict of plain values; got {value!r:.80}") from None
     return plain

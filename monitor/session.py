@@ -275,14 +275,14 @@ def _ranks(adapter: Adapter | None, target: Any) -> tuple[int, int, int]:
     From the process group where there is one, else the environment, else the trainer that will start the
     other ranks: those it tells, through the environment, that they belong to this run.
     """
-    from monitor.launcher import local_rank, told_ranks
+    from monitor.launcher import local_rank, ranks_from_environment
 
     torch = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size(), local_rank()
-    if (told := told_ranks()) is not None:
-        return told
+    if (numbers := ranks_from_environment()) is not None:
+        return numbers
     found: tuple[int, int, int] | None = getattr(adapter, "ranks", lambda _: None)(target)
     if found is not None:
         os.environ.setdefault("MONITOR_RUN_KEY", f"launched:{os.getpid()}:{time.perf_counter_ns()}")

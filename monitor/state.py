@@ -88,10 +88,10 @@ def settings() -> dict[str, Any]:
 def alert_addresses() -> tuple[str, ...]:
     """Where alerts of every run go, as settings.json says. What makes no sense there is left out."""
     try:
-        told = settings().get("alerts")
+        addresses = settings().get("alerts")
     except (ValueError, OSError):
         return ()
-    return tuple(str(url) for url in told if url) if isinstance(told, list) else ()
+    return tuple(str(url) for url in addresses if url) if isinstance(addresses, list) else ()
 
 
 @dataclass

@@ -12,7 +12,7 @@ from waiting import until
 from webhub import INGEST, VIEWER, Hub, WatchedPipeline
 
 from monitor.store import FILE_NAME, Store
-from monitor.web.app import create_app, doors_of
+from monitor.web.app import create_app, services_of
 from monitor.web.auth import Tokens
 from monitor.web.server import Server
 
@@ -38,7 +38,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub, Crow
     crowd.close()
     yield hub, crowd, meanwhile
     server.stop()
-    doors_of(app).close()
+    services_of(app).close()
     hub.close()
     pipeline.close()
 

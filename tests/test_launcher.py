@@ -24,11 +24,11 @@ from monitor.launcher import (
     enter,
     listen,
     new_run_id,
+    ranks_from_environment,
     restarts_left,
     run_key,
     shared_run_id,
     start,
-    told_ranks,
 )
 from monitor.options import resolve
 
@@ -400,4 +400,4 @@ RANKS: dict[str, tuple[dict[str, str], tuple[int, int, int] | None]] = {
 def test_every_launcher_tells_its_ranks_in_its_own_words(launcher: str) -> None:
     """Rank, world size and local rank; none where a process only looks like a rank."""
     env, ranks = RANKS[launcher]
-    assert told_ranks(env) == ranks
+    assert ranks_from_environment(env) == ranks

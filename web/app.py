@@ -28,12 +28,12 @@ from .source import Pipeline, Source
 
 _log = logging.getLogger("monitor.web")
 
-#: Where `doors_of` finds them.
+#: Where `services_of` finds them.
 _EXTENSION = "torchvitals"
 
 
 @dataclass(frozen=True)
-class Doors:
+class HubServices:
     """The open doors of one app.
 
     Attributes:
@@ -107,15 +107,17 @@ def create_app(
     app.register_error_handler(Exception, _failed)
     live.attach(sockets.server.manager)
     pipeline.publish = live.publisher.publish
-    app.extensions[_EXTENSION] = Doors(live, ingest, sockets, partial(metrics.samples, source, live, ingest))
+    app.extensions[_EXTENSION] = HubServices(
+        live, ingest, sockets, partial(metrics.samples, source, live, ingest)
+    )
     app.wsgi_app = _guarded(app.wsgi_app, access, refusals, proxy)  # type: ignore[method-assign]
     return app
 
 
-def doors_of(app: flask.Flask) -> Doors:
+def services_of(app: flask.Flask) -> HubServices:
     """The doors of an app that `create_app` made."""
-    doors: Doors = app.extensions[_EXTENSION]
-    return doors
+    services: HubServices = app.extensions[_EXTENSION]
+    return services
 
 
 def _guarded(inner: Any, access: Access, refusals: Refusals, proxy: bool) -> Any:

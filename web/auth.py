@@ -206,6 +206,6 @@ class Refusals:
             if self._clock() < self._next:
                 return
             self._next = self._clock() + REFUSALS_LOG_S
-            told = ", ".join(f"{kind} {count}" for kind, count in sorted(self._count.items()))
+            counts = ", ".join(f"{kind} {count}" for kind, count in sorted(self._count.items()))
             self._count.clear()
-        _log.warning("refused since the last such line: %s", told)
+        _log.warning("refused since the last such line: %s", counts)

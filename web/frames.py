@@ -74,8 +74,8 @@ class Frames:
             start("204 NO CONTENT", _headers(0)[1:])
             return []
         rest = urlencode([(name, value) for name, value in fields if name not in ("ticket", "token")])
-        place = f"./in/{frame_tickets.issue(self._tokens.viewer, 'pass', self._clock())}/"
-        start("303 SEE OTHER", _headers(0) + [("Location", f"{place}?{rest}" if rest else place)])
+        address = f"./in/{frame_tickets.issue(self._tokens.viewer, 'pass', self._clock())}/"
+        start("303 SEE OTHER", _headers(0) + [("Location", f"{address}?{rest}" if rest else address)])
         return []
 
     def _good(self, given: str, kind: frame_tickets.Kind) -> bool:

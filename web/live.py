@@ -83,7 +83,7 @@ class Encoded(StrictPacket):
         return self._text
 
 
-class Rooms(socketio.Manager):  # type: ignore[misc]
+class SocketManager(socketio.Manager):  # type: ignore[misc]
     """The library's manager, with two differences.
 
     A message that wants acknowledgements is encoded once for all who get it (all share its number,
@@ -132,13 +132,13 @@ class Live(flask_socketio.Namespace):  # type: ignore[misc]
     def __init__(self, access: Access, refusals: Refusals, source: Source) -> None:
         super().__init__("/live")
         self._access, self._refusals, self._source = access, refusals, source
-        self._rooms: Rooms | None = None
+        self._manager: SocketManager | None = None
         self.publisher = Publisher(self._broadcast, source.runs)
         self._sids: set[str] = set()
 
-    def attach(self, rooms: Rooms) -> None:
-        """Send through `rooms` from now on."""
-        self._rooms = rooms
+    def attach(self, manager: SocketManager) -> None:
+        """Send through `manager` from now on."""
+        self._manager = manager
         self.publisher.start()
 
     @property
@@ -197,8 +197,8 @@ class Live(flask_socketio.Namespace):  # type: ignore[misc]
         return True
 
     def _broadcast(self, sids: list[str], event: str, data: Any) -> None:
-        assert self._rooms is not None, "attach() comes first"
-        self._rooms.send_once(sids, event, data, self.namespace, self._drawn)
+        assert self._manager is not None, "attach() comes first"
+        self._manager.send_once(sids, event, data, self.namespace, self._drawn)
 
     def _drawn(self, sid: str) -> None:
         room = self.publisher.acknowledged(sid)
@@ -238,7 +238,7 @@ def open_sockets(
         manage_session=False,
         async_handlers=False,
         max_http_buffer_size=MAX_BYTES + FRAMING,
-        client_manager=Rooms(),
+        client_manager=SocketManager(),
         serializer=StrictPacket,
         logger=quiet,
         engineio_logger=quiet,

@@ -102,8 +102,8 @@ def _without_token() -> str:
     """This page's address without the token. Relative, so that it holds behind any proxy."""
     kept = parse_qsl(request.query_string.decode("latin-1"), max_num_fields=100)
     query = urlencode([(name, value) for name, value in kept if name != "token"])
-    place = f"{request.script_root}/" if request.script_root else "./"
-    return f"{place}?{query}" if query else place
+    address = f"{request.script_root}/" if request.script_root else "./"
+    return f"{address}?{query}" if query else address
 
 
 def _comes_from_elsewhere() -> bool:

@@ -15,7 +15,7 @@ from werkzeug.exceptions import BadRequest, NotFound
 
 from monitor.pipeline.ranks import ALL_CELLS, CELLS, COLUMNS, METRICS, POINTS, RANKS
 
-from .api import reply, time_range, whole
+from .api import reply, time_range, whole_number
 from .source import Source
 
 #: What is sent when nobody says.
@@ -29,9 +29,12 @@ def blueprint(source: Source) -> Blueprint:
     @routes.get("/ranks")
     def ranks(run: str) -> Response:
         begin_s, end_s = time_range()
-        columns, limit = whole("columns", _COLUMNS, 1, COLUMNS), whole("limit", _RANKS, 1, RANKS)
+        columns, limit = (
+            whole_number("columns", _COLUMNS, 1, COLUMNS),
+            whole_number("limit", _RANKS, 1, RANKS),
+        )
         asked = {"begin_s": begin_s, "end_s": end_s, "columns": columns, "limit": limit, "cells": _cells()}
-        asked["only"] = whole("only", 0, 0, 2**31) if request.args.get("only") else None
+        asked["only"] = whole_number("only", 0, 0, 2**31) if request.args.get("only") else None
         return _found(run, source.ranks(run, **asked))
 
     @routes.get("/band")
@@ -40,7 +43,7 @@ def blueprint(source: Source) -> Blueprint:
         metric = request.args.get("metric") or "step_ms"
         if metric not in METRICS:
             raise BadRequest(f"metric is one of {', '.join(METRICS)}")
-        points = whole("points", _POINTS, 1, POINTS)
+        points = whole_number("points", _POINTS, 1, POINTS)
         return _found(run, source.band(run, metric=metric, begin_s=begin_s, end_s=end_s, points=points))
 
     return routes

@@ -76,9 +76,9 @@ class Batcher:
         batches = []
         while blocks or events:
             taken, blocks = _cut_blocks(blocks)
-            told, events = _cut_events(events)
+            fitting, events = _cut_events(events)
             self._seq += 1
-            batches.append(Batch(self._run, self._host, self._seq, now_s, tuple(taken), tuple(told)))
+            batches.append(Batch(self._run, self._host, self._seq, now_s, tuple(taken), tuple(fitting)))
         return batches
 
     def _rows(self, stream: str, rows: list[tuple[float, Mapping[str, float]]]) -> Block:

@@ -98,8 +98,8 @@ def launcher_says(spool: Path, rank: int, since_ns: int) -> tuple[int | None, in
         code, number = said.get("code"), said.get("signal")
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
-    whole = all(value is None or type(value) is int for value in (code, number))
-    return (code, number) if whole and (code, number) != (None, None) else None
+    valid = all(value is None or type(value) is int for value in (code, number))
+    return (code, number) if valid and (code, number) != (None, None) else None
 
 
 def explain(

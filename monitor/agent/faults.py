@@ -97,7 +97,7 @@ def ask(pid: int, faults: Faults, closed: Callable[[], bool] = lambda: False) ->
 
 
 def last_words(faults: Faults | None, number: int | None) -> dict[str, Any]:
-    """Of a rank that died by a signal: `trace`, `place` (a Frame or None). Empty where it left none."""
+    """Of a rank that died by a signal: `trace`, `frame` (or None). Empty where it left none."""
     try:
         names = _FATAL.get(signal.Signals(number).name, ()) if number else ()
         text = _tail(faults.file, 0) if faults is not None and names else ""
@@ -108,8 +108,8 @@ def last_words(faults: Faults | None, number: int | None) -> dict[str, Any]:
         return {}
     trace = text[start:]
     current = next((thread for is_current, _, thread in _threads(trace) if is_current), None)
-    place = current.own or next(iter(current.frames), None) if current else None
-    return {"trace": trace[:TRACE_CHARS], "place": place}
+    crash_frame = current.own or next(iter(current.frames), None) if current else None
+    return {"trace": trace[:TRACE_CHARS], "frame": crash_frame}
 
 
 def parse(pid: int, text: str, main: int) -> Stacks:

@@ -149,7 +149,7 @@ class Follower:
                 self._notes.append(self._note(f"{name}: {error}"))
             return None
         header = reader.header
-        rank, offset = self._place(header.rank, header.world_size)
+        rank, offset = self._row_offset(header.rank, header.world_size)
         return Followed(
             rank=rank,
             pid=header.pid,
@@ -162,7 +162,7 @@ class Follower:
             offset=offset,
         )
 
-    def _place(self, rank: int, world_size: int) -> tuple[int, int]:
+    def _row_offset(self, rank: int, world_size: int) -> tuple[int, int]:
         """Where a new tape's rows go: behind those of the rank's earlier process, if that has ended."""
         while any(tape.rank == rank and not tape.ended for tape in self.tapes):
             rank += world_size

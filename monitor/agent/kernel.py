@@ -80,8 +80,8 @@ class Waits:
 
     def plain(self) -> dict[str, str]:
         """As it stands in an event."""
-        told = {"wchan": self.channel, "syscall": self.call}
-        return {key: value for key, value in told.items() if value}
+        waits = {"wchan": self.channel, "syscall": self.call}
+        return {key: value for key, value in waits.items() if value}
 
 
 NOWHERE = Waits()

@@ -21,7 +21,7 @@ from monitor.agent.sampling import Sampling
 from monitor.agent.stack_sampling import Unclaimed
 from monitor.agent.stalls import Stalls
 from monitor.agent.terminal import Terminal
-from monitor.agent.watchdog import Watchdog, end_event, unheard_event
+from monitor.agent.watchdog import Watchdog, end_event, end_without_tape
 from monitor.batch import Batch, Block, Sink
 
 POLL_S = 0.25
@@ -99,7 +99,7 @@ class Agent:
         self._facts: dict[str, Any] = {}
         self._batched_s = self._busy_s = time.monotonic()
         self._told_dropped = self._lost = 0
-        self._unheard: set[int] = set()
+        self._ended_without_tape: set[int] = set()
         self._stopped = False
         self.over = False
 
@@ -130,7 +130,7 @@ class Agent:
             self._watchdog.watch(tape)
             self._sampling.watch(tape)
         self._tell(self._reducer.watch(found))
-        urgent = self._hear_launcher()
+        urgent = self._read_launcher_exits()
         for tape in self._follower.tapes:
             if not tape.ended:
                 self._busy_s = time.monotonic()
@@ -218,11 +218,11 @@ class Agent:
         if dropped > self._told_dropped:
             self._event("dropped", records=dropped - self._told_dropped)
             self._told_dropped = dropped
-        self._tell_where()
+        self._send_positions()
         for batch in self._batcher.close(self._now_s()):
             self._give(batch)
 
-    def _tell_where(self) -> None:
+    def _send_positions(self) -> None:
         """Where each rank is now: in its brief, or in an event when it has moved."""
         now_s, now_ns = self._now_s(), time.perf_counter_ns()
         for row in self._reducer.rows(now_s, now_ns):
@@ -256,20 +256,20 @@ class Agent:
         tapes = self._follower.tapes
         if any(not tape.ended or returns(tape) for tape in tapes) or self._pending():
             return False
-        return time.monotonic() - self._busy_s > (LINGER_S if tapes or self._unheard else START_S)
+        return time.monotonic() - self._busy_s > (LINGER_S if tapes or self._ended_without_tape else START_S)
 
-    def _hear_launcher(self) -> bool:
+    def _read_launcher_exits(self) -> bool:
         """Ranks that were launched and ended before they made a tape. Returns whether there is a new one."""
-        before = len(self._unheard)
+        before = len(self._ended_without_tape)
         for path in self._spool.glob("launched-*"):
             number = path.name.partition("-")[2]
-            if not number.isdigit() or int(number) in self._unheard:
+            if not number.isdigit() or int(number) in self._ended_without_tape:
                 continue
             said = exits.launcher_says(self._spool, int(number), 0)
             if said and all(tape.rank != int(number) for tape in self._follower.tapes):
-                self._unheard.add(int(number))
-                self._batcher.event({"t_s": self._now_s(), **unheard_event(int(number), said)})
-        return len(self._unheard) > before
+                self._ended_without_tape.add(int(number))
+                self._batcher.event({"t_s": self._now_s(), **end_without_tape(int(number), said)})
+        return len(self._ended_without_tape) > before
 
     def _pending(self) -> bool:
         """Whether a process that lives has said that it will make a tape, and has not yet."""

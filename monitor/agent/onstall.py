@@ -208,11 +208,11 @@ def written(seen: Mapping[str, Any], pid: int) -> str:
 
 
 def _stacks(of: str, threads: Iterable[Mapping[str, Any]]) -> list[str]:
-    told = []
+    texts = []
     for thread in threads:
         frames = [
             f'  File "{frame["file"]}", line {frame["line"]}, in {frame["func"]}'
             for frame in reversed(thread["frames"])
         ]
-        told.append("\n".join([f"{of}, thread {thread['name'] or 'without a name'}:", *frames]))
-    return told
+        texts.append("\n".join([f"{of}, thread {thread['name'] or 'without a name'}:", *frames]))
+    return texts

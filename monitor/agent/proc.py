@@ -191,9 +191,9 @@ def file_bytes(pid: int) -> int:
     alone, as a mapped file is; 0 where this user may not know.
     """
     lines = (read(f"/proc/{pid}/io") or b"").decode().splitlines()
-    told = {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
-    calls = told.get("rchar", 0) + told.get("wchar", 0)
-    return max(calls, told.get("read_bytes", 0) + told.get("write_bytes", 0))
+    counts = {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+    calls = counts.get("rchar", 0) + counts.get("wchar", 0)
+    return max(calls, counts.get("read_bytes", 0) + counts.get("write_bytes", 0))
 
 
 def holds_gpu(pid: int) -> bool:

@@ -89,7 +89,7 @@ class _Rank:
     next: int = 0
     done: list[tuple[int, _Sum]] = field(default_factory=list)
     sample: Row = field(default_factory=dict)
-    told_s: float = -math.inf
+    sent_s: float = -math.inf
 
 
 class Reducer:
@@ -155,7 +155,7 @@ class Reducer:
         rank = self._ranks.get(tape.rank)
         if rank is not None and rank.tape is tape:
             self._close(rank)
-            rank.told_s = -math.inf
+            rank.sent_s = -math.inf
 
     def rows(self, now_s: float, now_ns: int) -> list[Row]:
         """Rows since the last call: of every stretch that ended, and of ranks that have been still.
@@ -166,11 +166,11 @@ class Reducer:
         rows = []
         for number, rank in sorted(self._ranks.items()):
             done, rank.done = rank.done, []
-            still = not done and now_s - rank.told_s >= STILL_S and not rank.tape.ended
-            for end, stretch in [*done, *([(rank.next, _Sum())] if still else [])]:
-                rank.told_s = now_s
+            still = not done and now_s - rank.sent_s >= STILL_S and not rank.tape.ended
+            for end, interval in [*done, *([(rank.next, _Sum())] if still else [])]:
+                rank.sent_s = now_s
                 head = self._head(rank, end, now_ns)
-                row = {**head, "rank": number, "ago_s": max(now_s - stretch.end_s, 0.0), **stretch.row()}
+                row = {**head, "rank": number, "ago_s": max(now_s - interval.end_s, 0.0), **interval.row()}
                 rows.append(row)
         return rows
 

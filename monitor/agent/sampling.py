@@ -136,12 +136,12 @@ class Sampling:
         if asked and asked != self._chosen:
             self._gpu.choose(asked)
             self._chosen = asked
-        if self._told(asked):
+        if self._devices_known(asked):
             for gpu, row in self._gpu.sample(self._ours()).items():
                 self._samples.append(Sample(f"gpu/{self._name}/{gpu}", time.perf_counter_ns(), row))
         self._events.extend(self._gpu.events())
 
-    def _told(self, asked: list[Wanted]) -> bool:
+    def _devices_known(self, asked: list[Wanted]) -> bool:
         """Whether the ranks have told which devices they use, or had time to. Others' need not be shown."""
         if asked and self._asked_s is None:
             self._asked_s = time.monotonic()

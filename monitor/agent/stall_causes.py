@@ -75,7 +75,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Scene:
+class StallContext:
     """A rank that makes no progress.
 
     Attributes:
@@ -105,7 +105,7 @@ class Cause:
 
     code: str
     text: str
-    place: Frame | None = None
+    frame: Frame | None = None
 
 
 def look(
@@ -128,23 +128,23 @@ def look(
     return found
 
 
-def find(scene: Scene) -> Cause:
+def find(context: StallContext) -> Cause:
     """The cause, as far as it can be told; the surest signs first."""
-    main = scene.main.stacks.main
-    place = _place(main)
-    if scene.main.stopped:
-        return Cause("stopped", "the process is stopped (SIGSTOP)", place)
+    main = context.main.stacks.main
+    frame = _own_frame(main)
+    if context.main.stopped:
+        return Cause("stopped", "the process is stopped (SIGSTOP)", frame)
     if main is None:
-        return _unseen(scene.main)
+        return _unseen(context.main)
     if main.passes(*_DEBUGGERS):
-        return Cause("debugger", "waits for a person at a debugger", place)
+        return Cause("debugger", "waits for a person at a debugger", frame)
     if main.passes(LOADER):
-        return _loader(scene, place)
-    if _in_collective(scene, main):
-        return Cause("collective", "waits for another rank", place)
-    if main.holds_lock and scene.main.state in ("S", "D"):
-        return Cause("frozen", "native code sleeps and holds the interpreter lock", place)
-    return _main_thread(scene.main, main, place)
+        return _loader(context, frame)
+    if _in_collective(context, main):
+        return Cause("collective", "waits for another rank", frame)
+    if main.holds_lock and context.main.state in ("S", "D"):
+        return Cause("frozen", "native code sleeps and holds the interpreter lock", frame)
+    return _main_thread(context.main, main, frame)
 
 
 def compiling(stacks: Stacks) -> bool:
@@ -152,20 +152,20 @@ def compiling(stacks: Stacks) -> bool:
     return stacks.main is not None and stacks.main.passes(*COMPILERS)
 
 
-def _loader(scene: Scene, place: Frame | None) -> Cause:
-    if scene.workers_gone:
-        return Cause("worker_gone", f"loader workers are gone: {scene.workers_gone}", place)
-    if any(worker.stopped for worker in scene.workers):
-        return Cause("worker_stopped", "a loader worker is stopped (SIGSTOP)", place)
-    mains = [(worker, main) for worker in scene.workers if (main := worker.stacks.main) and not _idle(main)]
+def _loader(context: StallContext, frame: Frame | None) -> Cause:
+    if context.workers_gone:
+        return Cause("worker_gone", f"loader workers are gone: {context.workers_gone}", frame)
+    if any(worker.stopped for worker in context.workers):
+        return Cause("worker_stopped", "a loader worker is stopped (SIGSTOP)", frame)
+    mains = [(worker, main) for worker in context.workers if (main := worker.stacks.main) and not _idle(main)]
     locked = [main for worker, main in mains if worker.locked]
-    if len(locked) == len(scene.workers) > 1:
-        return Cause("workers_locked", "all loader workers wait for a lock", _place(locked[0]))
+    if len(locked) == len(context.workers) > 1:
+        return Cause("workers_locked", "all loader workers wait for a lock", _own_frame(locked[0]))
     if mains:
-        return Cause("worker_hung", "a loader worker does not come back", _place(mains[0][1]))
-    if scene.workers:
-        return Cause("workers_idle", "waits for the loader, whose workers have nothing to do", place)
-    return Cause("loader", "loading in the main process does not come back", place)
+        return Cause("worker_hung", "a loader worker does not come back", _own_frame(mains[0][1]))
+    if context.workers:
+        return Cause("workers_idle", "waits for the loader, whose workers have nothing to do", frame)
+    return Cause("loader", "loading in the main process does not come back", frame)
 
 
 def _idle(worker: Thread) -> bool:
@@ -173,27 +173,27 @@ def _idle(worker: Thread) -> bool:
     return worker.own is None and worker.passes(*_QUEUES)
 
 
-def _in_collective(scene: Scene, main: Thread) -> bool:
-    if not main.frames or scene.ranks < 2:
+def _in_collective(context: StallContext, main: Thread) -> bool:
+    if not main.frames or context.ranks < 2:
         return False
     innermost = main.frames[0].file
     # DistributedDataParallel waits inside the autograd engine, where no frame of Python tells so.
-    in_engine = any(part in innermost for part in _AUTOGRAD) and scene.main.state != "R"
+    in_engine = any(part in innermost for part in _AUTOGRAD) and context.main.state != "R"
     return _DISTRIBUTED in innermost or in_engine
 
 
-def _main_thread(seen: Seen, main: Thread, place: Frame | None) -> Cause:
+def _main_thread(seen: Seen, main: Thread, frame: Frame | None) -> Cause:
     if seen.waits.what == "socket" or _inside(main, _SOCKETS):
-        return Cause("socket", _WORDS["socket"], place)
+        return Cause("socket", _WORDS["socket"], frame)
     if seen.locked:
-        return Cause("lock", _WORDS["lock"], place)
+        return Cause("lock", _WORDS["lock"], frame)
     if seen.state == "D":
-        return Cause("disk", "waits for a disk or network file system", place)
+        return Cause("disk", "waits for a disk or network file system", frame)
     if seen.state == "R":
-        return Cause("busy", "computes without finishing a step", place)
+        return Cause("busy", "computes without finishing a step", frame)
     if seen.waits.what:
-        return Cause(seen.waits.what, _WORDS[seen.waits.what], place)
-    return Cause("waits", f"waits in native code{seen.waits.words}", place)
+        return Cause(seen.waits.what, _WORDS[seen.waits.what], frame)
+    return Cause("waits", f"waits in native code{seen.waits.words}", frame)
 
 
 def _unseen(seen: Seen) -> Cause:
@@ -207,7 +207,7 @@ def _inside(thread: Thread, files: tuple[str, ...]) -> bool:
     return bool(thread.frames) and any(part in thread.frames[0].file for part in files)
 
 
-def _place(main: Thread | None) -> Frame | None:
+def _own_frame(main: Thread | None) -> Frame | None:
     if main is None or not main.frames:
         return None
     return main.own or main.frames[0]

@@ -69,7 +69,7 @@ class Lasting:
 
     progress_ns: int
     since_ns: int
-    place: Frame | None
+    frame: Frame | None
 
 
 @dataclass
@@ -83,12 +83,12 @@ class _Watched:
     recent: deque[_Steps] = field(default_factory=deque)
     recent_steps: int = 0
     longest_s: dict[str, float] = field(default_factory=dict)
-    told_s: float = 0.0
+    reported_s: float = 0.0
     look_again_s: float = 0.0
     workers: set[int] = field(default_factory=set)
     workers_at_ns: int = 0
     cause: str = ""
-    place: Frame | None = None
+    frame: Frame | None = None
 
 
 class Stalls:
@@ -147,7 +147,7 @@ class Stalls:
             return events
         silent_s = (now_ns - max(watched.progress_ns, self.excused_ns)) / 1e9
         if silent_s < self._allowed_s(tape, watched) or silent_s < max(
-            2 * watched.told_s, watched.look_again_s
+            2 * watched.reported_s, watched.look_again_s
         ):
             return []
         seen = self._look(tape, watched, silent_s)
@@ -156,16 +156,16 @@ class Stalls:
     def lasting(self, tape: Followed) -> Lasting | None:
         """The stall of this rank that was told and is not over; None where there is none."""
         watched, live = self._of(tape), tape.live
-        if not watched.told_s or live is None:
+        if not watched.reported_s or live is None:
             return None
-        return Lasting(watched.progress_ns, live.since_ns, watched.place)
+        return Lasting(watched.progress_ns, live.since_ns, watched.frame)
 
     def look(self, tape: Followed) -> dict[str, Any] | None:
         """A `stall` event as of now, of a rank that is lasting in one; None where a compiler is at work."""
         watched = self._of(tape)
-        told_s = watched.told_s
+        reported_s = watched.reported_s
         seen = self._look(tape, watched, (time.perf_counter_ns() - watched.progress_ns) / 1e9)
-        watched.told_s = told_s  # whoever is told of it is told as if nobody had looked
+        watched.reported_s = reported_s  # whoever is told of it is told as if nobody had looked
         return seen
 
     def forget(self, tape: Followed) -> list[dict[str, Any]]:
@@ -190,7 +190,7 @@ class Stalls:
         threshold_s, live = self.threshold_s(tape), tape.live
         assert live is not None
         silent_s = (time.perf_counter_ns() - watched.progress_ns) / 1e9
-        if silent_s < threshold_s or watched.told_s:
+        if silent_s < threshold_s or watched.reported_s:
             return threshold_s
         unmoved_s = (time.perf_counter_ns() - live.since_ns) / 1e9
         if live.since_ns != watched.since_ns and unmoved_s < threshold_s:
@@ -212,12 +212,12 @@ class Stalls:
         live = tape.live
         assert live is not None
         gone = len(watched.workers - set(workers))
-        scene = stall_causes.Scene(live.phase, main, tuple(others), gone, tape.world_size)
-        cause = stall_causes.find(scene)
-        first = not watched.told_s
-        watched.told_s, watched.cause, watched.place = silent_s, cause.code, cause.place
+        context = stall_causes.StallContext(live.phase, main, tuple(others), gone, tape.world_size)
+        cause = stall_causes.find(context)
+        first = not watched.reported_s
+        watched.reported_s, watched.cause, watched.frame = silent_s, cause.code, cause.frame
         folder = working_folder(tape.pid)
-        place = cause.place
+        frame = cause.frame
         return {
             "kind": "stall",
             "rank": tape.rank,
@@ -230,9 +230,9 @@ class Stalls:
             "usual_step_ms": self._usual_ms(watched),
             "cause": cause.text,
             "cause_code": cause.code,
-            "location": f"{short(place.file, folder)}:{place.line}" if place else None,
-            "function": place.func if place else None,
-            "source": source(place, folder) if place else None,
+            "location": f"{short(frame.file, folder)}:{frame.line}" if frame else None,
+            "function": frame.func if frame else None,
+            "source": source(frame, folder) if frame else None,
             "threads": [thread.plain() for thread in main.stacks.threads],
             "why_no_stack": main.stacks.why,
             "state": main.state,
@@ -243,8 +243,8 @@ class Stalls:
         }
 
     def _over(self, tape: Followed, watched: _Watched) -> list[dict[str, Any]]:
-        told, watched.told_s, watched.look_again_s, watched.cause = watched.told_s, 0.0, 0.0, ""
-        if not told:
+        reported, watched.reported_s, watched.look_again_s, watched.cause = watched.reported_s, 0.0, 0.0, ""
+        if not reported:
             return []
         lasted_s = (time.perf_counter_ns() - watched.progress_ns) / 1e9
         return [{"kind": "stall_over", "rank": tape.rank, "step": tape.steps, "for_s": round(lasted_s, 1)}]
@@ -279,13 +279,13 @@ def _workers_among(pids: Iterable[int]) -> set[int]:
 
 def _worker(seen: stall_causes.Seen) -> Mapping[str, Any]:
     main = seen.stacks.main
-    place = main.own if main else None
+    frame = main.own if main else None
     return {
         "pid": seen.stacks.pid,
         "state": seen.state,
         **seen.waits.plain(),
-        "location": f"{place.file}:{place.line}" if place else None,
-        "function": place.func if place else None,
+        "location": f"{frame.file}:{frame.line}" if frame else None,
+        "function": frame.func if frame else None,
         "threads": [thread.plain() for thread in seen.stacks.threads],
         "why_no_stack": seen.stacks.why,
     }

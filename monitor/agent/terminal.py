@@ -22,12 +22,12 @@ class Terminal:
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Say what an event means, where it means something to a person there. Never raises."""
-        said = line(event)
-        if said is None or not self._left:
+        text = line(event)
+        if text is None or not self._left:
             return
         self._left -= 1
         with contextlib.suppress(OSError), self._path.open("a") as file:
-            file.write(f"{said}\n")
+            file.write(f"{text}\n")
 
 
 def line(event: Mapping[str, Any]) -> str | None:
@@ -45,7 +45,7 @@ def line(event: Mapping[str, Any]) -> str | None:
     return str(event["text"]).replace("\n", " ") if event["kind"] == "on_stall" else None
 
 
-class Said:
+class TerminalLines:
     """The other end: the lines that have come since the last look.
 
     Args:
@@ -64,6 +64,6 @@ class Said:
                 found = file.read(1 << 20)
         except OSError:
             return []
-        whole = found[: found.rfind(b"\n") + 1]
-        self._at += len(whole)
-        return whole.decode(errors="replace").splitlines()
+        complete = found[: found.rfind(b"\n") + 1]
+        self._at += len(complete)
+        return complete.decode(errors="replace").splitlines()

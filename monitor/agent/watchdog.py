@@ -150,14 +150,14 @@ def end_event(
 def _last_words(tape: Followed, how: exits.Exit) -> dict[str, Any]:
     """Where a rank crashed and the trace of it, if it left one; see faults.last_words."""
     said = faults.last_words(tape.faults, how.signal)
-    place = said.get("place")
-    if place is None:
+    frame = said.get("frame")
+    if frame is None:
         return said and {"trace": said["trace"]}
-    location = f"{short(place.file, tape.folder)}:{place.line}"
-    return {"trace": said["trace"], "location": location, "function": place.func}
+    location = f"{short(frame.file, tape.folder)}:{frame.line}"
+    return {"trace": said["trace"], "location": location, "function": frame.func}
 
 
-def unheard_event(rank: int, said: tuple[int | None, int | None]) -> dict[str, Any]:
+def end_without_tape(rank: int, said: tuple[int | None, int | None]) -> dict[str, Any]:
     """The `rank_end` event of a process that ended before it made a tape, but for its time."""
     how = exits.explain(said, None, None)
     return {

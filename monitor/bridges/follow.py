@@ -60,13 +60,13 @@ class _Tail:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sent: dict[str, int] = {}
-        self._told: dict[tuple[Any, ...], Any] = {}
+        self._sent_findings: dict[tuple[Any, ...], Any] = {}
         self._steps = _Steps(store)
         self._began = float(store.meta().get("started_unix_s") or 0.0)
 
     def send(self, target: Target) -> None:
         """What is new since the last time."""
-        self._steps.look()
+        self._steps.refresh()
         for name in self._store.streams():
             if name.split("/")[0] in KINDS:
                 for t_s, values in self._rows(name):
@@ -74,8 +74,8 @@ class _Tail:
         for finding in self._store.findings():
             key = (finding["code"], finding["cause"], finding["raised_at_s"])
             cleared = finding.get("cleared_at_s")
-            if key not in self._told or self._told[key] != cleared:
-                self._told[key] = cleared
+            if key not in self._sent_findings or self._sent_findings[key] != cleared:
+                self._sent_findings[key] = cleared
                 at = finding["raised_at_s"] if cleared is None else cleared
                 target.finding(finding, self._steps.at(at), self._began + at)
 
@@ -102,7 +102,7 @@ class _Steps:
         self._times: list[float] = []
         self._steps: list[int] = []
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Take in the steps since the last look."""
         span = self._store.span("rank/0")
         if span is None:

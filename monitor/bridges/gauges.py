@@ -54,8 +54,8 @@ def _gauges(
 def of_run(state: Mapping[str, Any]) -> Iterator[Sample]:
     """Samples of one run, from its present state (an update as viewers get it)."""
     labels = {"run": str(state.get("run")), "name": str(state.get("name"))}
-    told = {**labels, "status": str(state.get("status"))}
-    yield "run_info", "gauge", "A live run; its status is a label.", told, 1.0
+    info = {**labels, "status": str(state.get("status"))}
+    yield "run_info", "gauge", "A live run; its status is a label.", info, 1.0
     if isinstance(state.get("steps"), int):
         yield "steps_total", "counter", "Training steps completed.", labels, float(state["steps"])
     tiles = state.get("tiles") or {}

@@ -9,7 +9,7 @@ from typing import Any
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.tracking import MlflowClient
 
-from monitor.bridges.words import told
+from monitor.bridges.finding_text import finding_text
 
 #: Longest value of a parameter and of a tag that every MLflow server takes.
 _PARAM, _TAG = 500, 5_000
@@ -34,9 +34,9 @@ class Mlflow:
     def __init__(self, meta: Mapping[str, Any], uri: str | None, experiment: str) -> None:
         self._client = MlflowClient(tracking_uri=uri)
         known = self._client.get_experiment_by_name(experiment)
-        place = known.experiment_id if known else self._client.create_experiment(experiment)
+        exp_id = known.experiment_id if known else self._client.create_experiment(experiment)
         began_ms = int(float(meta.get("started_unix_s") or 0) * 1000)
-        run = self._client.create_run(place, start_time=began_ms or None, run_name=str(meta.get("name")))
+        run = self._client.create_run(exp_id, start_time=began_ms or None, run_name=str(meta.get("name")))
         self._run: str = run.info.run_id
         self._waiting: list[Metric] = []
         self._findings: list[str] = []
@@ -57,7 +57,7 @@ class Mlflow:
         over = " (over)" if finding.get("cleared_at_s") is not None else ""
         value = f"{finding['severity']}{over}: {finding['title']}"[:_TAG]
         self._client.set_tag(self._run, f"torchvitals.finding.{finding['code']}", value)
-        self._findings.append(f"step {step}: {told(finding)}")
+        self._findings.append(f"step {step}: {finding_text(finding)}")
 
     def close(self, found: Mapping[str, Any]) -> None:
         """Verdict, findings and report, then the end."""

@@ -53,8 +53,8 @@ class Pusher:
         version: str,
         every_s: float = EVERY_S,
     ) -> None:
-        place = endpoint.rstrip("/")
-        self._exporter = OTLPMetricExporter(place if place.endswith(_PATH) else place + _PATH)
+        url = endpoint.rstrip("/")
+        self._exporter = OTLPMetricExporter(url if url.endswith(_PATH) else url + _PATH)
         self._samples, self._every_s = samples, every_s
         self._began_ns, self._stop = time.time_ns(), threading.Event()
         self._resource = Resource({"service.name": "torchvitals", "service.version": version})

@@ -16,7 +16,7 @@ from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from monitor.bridges.words import told
+from monitor.bridges.finding_text import finding_text
 
 
 class TensorBoard:
@@ -42,7 +42,7 @@ class TensorBoard:
 
     def finding(self, finding: Mapping[str, Any], step: int, unix_s: float) -> None:
         """A text `torchvitals/findings/CODE`."""
-        self._text(f"torchvitals/findings/{finding['code']}", told(finding), step, unix_s)
+        self._text(f"torchvitals/findings/{finding['code']}", finding_text(finding), step, unix_s)
 
     def close(self, found: Mapping[str, Any]) -> None:
         """The verdict as a text, then the end of the file."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import wandb
 
-from monitor.bridges.words import told
+from monitor.bridges.finding_text import finding_text
 
 
 class Wandb:
@@ -37,7 +37,7 @@ class Wandb:
 
     def finding(self, finding: Mapping[str, Any], step: int, unix_s: float) -> None:
         """A line of the run's summary, `torchvitals/findings/CODE`."""
-        self._run.summary[f"torchvitals/findings/{finding['code']}"] = f"step {step}: {told(finding)}"
+        self._run.summary[f"torchvitals/findings/{finding['code']}"] = f"step {step}: {finding_text(finding)}"
 
     def close(self, found: Mapping[str, Any]) -> None:
         """The verdict, then the end: exit code 0 for a run that finished."""

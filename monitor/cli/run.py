@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor import launcher, options, session
-from monitor.agent.terminal import Said
+from monitor.agent.terminal import TerminalLines
 from monitor.cli import UsageError
 
 HELP = "run a training script that knows nothing of the monitor, monitored"
@@ -57,12 +57,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the script; returns its exit status, or ends by the signal that ended it."""
     script = _found(args.script)
-    rank, world, local = launcher.told_ranks() or (0, 1, 0)
+    rank, world, local = launcher.ranks_from_environment() or (0, 1, 0)
     place, env = (None, dict(os.environ)) if options.switched_off() else _prepared(args, rank, world)
     command = [sys.executable, *subprocess._args_from_interpreter_flags(), script, *args.args]  # type: ignore[attr-defined]
     began = time.monotonic()
     # One rank of a host speaks for all.
-    said = Said(place.spool) if place is not None and local == 0 else None
+    said = TerminalLines(place.spool) if place is not None and local == 0 else None
     code = _waited(command, env, place, rank, said)
     if place is not None and rank == 0 and not (code and launcher.restarts_left()):
         _tell(place, args.json, code, time.monotonic() - began)
@@ -121,7 +121,11 @@ def _prepared(
 
 
 def _waited(
-    command: list[str], env: Mapping[str, str], place: launcher.RunHandle | None, rank: int, said: Said | None
+    command: list[str],
+    env: Mapping[str, str],
+    place: launcher.RunHandle | None,
+    rank: int,
+    said: TerminalLines | None,
 ) -> int:
     """Start the script, pass signals on, wait. Returns its status, negative for a signal."""
     wanted = {getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)} | {signal.SIGCHLD}

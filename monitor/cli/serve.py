@@ -183,7 +183,7 @@ def _given(note: Path | None) -> state.HubState:
 def _serve(args: argparse.Namespace, hub: state.HubState, listener: socket.socket) -> int:
     # Imported here, so that --help and a mistake in the options cost no web server.
     from monitor.pipeline import Pipeline
-    from monitor.web.app import doors_of
+    from monitor.web.app import services_of
     from monitor.web.server import Server
 
     pipeline = Pipeline(Path(hub.run_dir), addresses=state.alert_addresses, link=_linked(hub))
@@ -192,12 +192,12 @@ def _serve(args: argparse.Namespace, hub: state.HubState, listener: socket.socke
     server.start()
     gc.freeze()  # what was imported stays; collections need not walk it
     _greet(hub, args.open)
-    pusher = _pusher(args.otlp, doors_of(app).samples)
-    _wait(stop, doors_of(app), pipeline.tick, (args.idle_s or IDLE_S) if args.ephemeral else None)
+    pusher = _pusher(args.otlp, services_of(app).samples)
+    _wait(stop, services_of(app), pipeline.tick, (args.idle_s or IDLE_S) if args.ephemeral else None)
     server.stop()
     if pusher is not None:
         pusher.close()
-    doors_of(app).close()
+    services_of(app).close()
     pipeline.close()
     return 0
 
@@ -275,7 +275,7 @@ def _on_signals() -> threading.Event:
 
 def _wait(
     stop: threading.Event,
-    doors: Any,
+    services: Any,
     tick: Callable[[], None],
     idle_s: float | None,
     clock: Callable[[], float] = time.monotonic,
@@ -290,7 +290,7 @@ def _wait(
             tick()
         except Exception:  # noqa: BLE001  the hub outlives it
             _log.exception("the pipeline's tick failed")
-        if doors.busy:
+        if services.busy:
             busy = clock()
         elif idle_s is not None and clock() - busy >= idle_s:
             return

@@ -69,13 +69,13 @@ def _around(side: Side, rows: Any, at: int | None) -> float | None:
 
 
 def _curve(side: Side, axis: Steps, width: float) -> dict[str, Any]:
-    place = np.minimum((axis / width).astype(np.int64), POINTS - 1)
-    held = np.unique(place)
+    bins = np.minimum((axis / width).astype(np.int64), POINTS - 1)
+    held = np.unique(bins)
     out: dict[str, Any] = {"run": side.report["run"], "x": [float((i + 0.5) * width) for i in held]}
     for key in ("step_ms", "loss"):
         values = side.columns[key]
         known = np.isfinite(values)
-        counts = np.bincount(place[known], minlength=POINTS)[held]
-        sums = np.bincount(place[known], weights=values[known], minlength=POINTS)[held]
+        counts = np.bincount(bins[known], minlength=POINTS)[held]
+        sums = np.bincount(bins[known], weights=values[known], minlength=POINTS)[held]
         out[key] = [float(s / c) if c else None for s, c in zip(sums, counts, strict=True)]
     return out

@@ -67,15 +67,15 @@ def options(argv: Sequence[Any]) -> Flat:
     words are counted. The script's own folder does not matter.
     """
     out: Flat = {}
-    words, place = [str(word) for word in argv], 0
+    words, index = [str(word) for word in argv], 0
     if words:
         out["script"] = os.path.basename(words[0])
     rest = iter(range(1, len(words)))
     for i in rest:
         word = words[i]
         if not _is_option(word):
-            place += 1
-            out[f"argument {place}"] = word
+            index += 1
+            out[f"argument {index}"] = word
             continue
         name, equals, value = word.lstrip("-").partition("=")
         follows = i + 1 < len(words) and not _is_option(words[i + 1])

@@ -77,7 +77,7 @@ class Side:
 def read(folder: Path, most: int = STEPS_READ) -> Side:
     """Read the run kept in `folder`, its newest `most` steps. Raises StoreError."""
     with Store(folder / FILE_NAME) as store:
-        told = report.build(store)
+        full_report = report.build(store)
         facts, meta, streams = store.facts(), store.meta(), store.streams()
         span = store.span(RANK) if streams.get(RANK) else None
         last = span["last_row"] if span else -1
@@ -89,7 +89,7 @@ def read(folder: Path, most: int = STEPS_READ) -> Side:
         peak = combine("gpu_memory_used_mb", peaks)
         lost = _lost_share(store, list(streams), columns["t_s"][steady])
     mine = facts.get(RANK) or next((facts[s] for s in sorted(facts) if s.startswith("rank/")), {})
-    return Side(told, meta, mine, columns, steady, None if np.isnan(peak) else peak, lost)
+    return Side(full_report, meta, mine, columns, steady, None if np.isnan(peak) else peak, lost)
 
 
 def _steady(rows: Steps) -> slice:

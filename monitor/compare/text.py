@@ -51,10 +51,10 @@ def _changed(found: Found) -> list[str]:
 
 
 def _change(change: Found) -> str:
-    told = f"{change['label']} {_value(change['before'])} → {_value(change['after'])}"
+    sentence = f"{change['label']} {_value(change['before'])} → {_value(change['after'])}"
     extra = [f"by {change['via']}"] if change["via"] else []
     extra += [f"{c['label']} {_value(c['before'])} → {_value(c['after'])}" for c in change["with"][:4]]
-    return f"{told} ({', '.join(extra)})" if extra else told
+    return f"{sentence} ({', '.join(extra)})" if extra else sentence
 
 
 def _value(value: Any) -> str:

@@ -23,9 +23,9 @@ def write(store: Store, choice: Choice) -> Iterator[bytes]:
     head = {"schema": SCHEMA, "report": report.build(store), "meta": store.meta(), "facts": store.facts()}
     yield _text(head)[:-1] + b',"series":{'
     names = [choice.stream] if choice.stream else list(store.streams())
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         found = store.series(name, store.keys(name), choice.first_s, choice.last_s, POINTS)
-        yield (b"," if place else b"") + _text(name) + b":" + _text(found)
+        yield (b"," if index else b"") + _text(name) + b":" + _text(found)
     yield b"}}\n"
 
 

@@ -47,11 +47,11 @@ def _panel(
 ) -> str:
     lines = []
     for name in streams:
-        told = store.series(name, list(keys), choice.first_s, choice.last_s, POINTS)
+        curve = store.series(name, list(keys), choice.first_s, choice.last_s, POINTS)
         for key in keys:
-            points = told["series"][key]
+            points = curve["series"][key]
             label = _label(key, words) if len(streams) == 1 else name
-            lines.append(Line(label, told["t"], points["mean"], points["min"], points["max"]))
+            lines.append(Line(label, curve["t"], points["mean"], points["min"], points["max"]))
     return chart(*head, lines, words)
 
 

@@ -71,7 +71,7 @@ def chart(title: str, unit: str, lines: Sequence[Line], words: Words | None = No
     frame = _frame(shown)
     drawn = [_grid(frame), *(_line(frame, line, i) for i, line in enumerate(shown))]
     words = words or Words()
-    spoken = escape(f"{title}: {'; '.join(_told(line, unit, words) for line in shown)}")
+    spoken = escape(f"{title}: {'; '.join(_label(line, unit, words) for line in shown)}")
     return (
         f"<figure><figcaption>{escape(_titled(title, unit))}{_legend(shown)}</figcaption>"
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{spoken}">{"".join(drawn)}</svg>'
@@ -177,7 +177,7 @@ def _legend(lines: Sequence[Line]) -> str:
     return f'<span class="legend">{keys}</span>'
 
 
-def _told(line: Line, unit: str, words: Words) -> str:
+def _label(line: Line, unit: str, words: Words) -> str:
     known = [float(v) for v in line.mean if v is not None and _known(v)]
     first, last = short(known[0]), short(known[-1])
     return words.t(

@@ -87,7 +87,7 @@ class Pipeline:
             changes = run.diagnose(at_once=any(event["kind"] in URGENT for event in batch.events))
             for change in changes:
                 self._alert(self._subject(run), [*self._addresses(), *run.addresses], change)
-            if changes or run.to_tell():
+            if changes or run.publish_due():
                 self._publish(run)
 
     def last_seq(self, run: str, host: str) -> int:
@@ -174,7 +174,7 @@ class Pipeline:
             runs = list(self._runs.values())
         for run in runs:
             with run.lock:
-                if run.fell_silent() or run.touched_s > run.told_s:
+                if run.fell_silent() or run.touched_s > run.published_s:
                     self._publish(run)
 
     def close(self, within_s: float = 5.0) -> None:

@@ -24,9 +24,11 @@ def planned_steps(state: RunState) -> int | None:
     Epochs count where each step takes one batch and the training loader knows how many there are.
     """
     plans = [rank.facts.get("plan") for rank in state.ranks.values()]
-    told = [steps for plan in plans if isinstance(plan, Mapping) and (steps := _whole(plan.get("steps")))]
-    if told:
-        return max(told)
+    totals = [
+        steps for plan in plans if isinstance(plan, Mapping) and (steps := _positive_int(plan.get("steps")))
+    ]
+    if totals:
+        return max(totals)
     config = state.about.get("config")
     if not isinstance(config, Mapping):
         return None
@@ -42,7 +44,7 @@ def _of_epochs(state: RunState, epochs: int | None) -> int | None:
         for name, value in rank.facts.items()
         if name.startswith("loader/") and isinstance(value, Mapping) and value.get("role") == "train"
     ]
-    lengths = {_whole(loader.get("length")) for loader in loaders}
+    lengths = {_positive_int(loader.get("length")) for loader in loaders}
     length = lengths.pop() if len(lengths) == 1 else None
     return None if length is None else epochs * length
 
@@ -53,10 +55,10 @@ def _one_batch(rank: RankState) -> bool:
 
 
 def _named(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((whole for name in names if (whole := _whole(config.get(name)))), None)
+    return next((number for name in names if (number := _positive_int(config.get(name)))), None)
 
 
-def _whole(value: Any) -> int | None:
+def _positive_int(value: Any) -> int | None:
     """A whole number above zero; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None

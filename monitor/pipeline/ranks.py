@@ -15,7 +15,7 @@ from monitor.diagnosis.signals.communication import last_shares
 from monitor.diagnosis.signals.uneven_loaders import uneven_batches
 from monitor.run_state import RankState, RunState
 from monitor.run_state.ending import clean, signal_name
-from monitor.run_state.rank_timeline import COMM, KEYS, STEP, Picture
+from monitor.run_state.rank_timeline import COMM, KEYS, STEP, TimelineSlice
 from monitor.schema import BY_KEY, PHASES
 from monitor.strict_json import plain
 
@@ -76,7 +76,7 @@ class Ranks:
         only: int | None = None,
     ) -> dict[str, Any]:
         """The answer of `api/runs/RUN/ranks`; with `only`, of that rank alone."""
-        seen = self._picture(begin_s, end_s, columns)
+        seen = self._timeline(begin_s, end_s, columns)
         rows = {int(rank): row for row, rank in enumerate(seen.ranks)}
         means = {key: seen.over(key) for key in ("step_ms", "comm_ms")}
         most = max((rank.step for rank in self.state.ranks.values()), default=-1)
@@ -102,7 +102,7 @@ class Ranks:
 
     def band(self, metric: str, begin_s: float | None, end_s: float | None, points: int) -> dict[str, Any]:
         """The answer of `api/runs/RUN/band`: least, middle and greatest of the ranks' means."""
-        seen = self._picture(begin_s, end_s, points)
+        seen = self._timeline(begin_s, end_s, points)
         values = seen.mean(SHARES.get(metric, metric))
         if metric in SHARES:
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -123,9 +123,9 @@ class Ranks:
             return None
         return uneven_batches([rank.facts for rank in ranks])
 
-    def _picture(self, begin_s: float | None, end_s: float | None, columns: int) -> Picture:
+    def _timeline(self, begin_s: float | None, end_s: float | None, columns: int) -> TimelineSlice:
         begin_s, end_s = self._range(begin_s, end_s)
-        return self.state.heat.picture(begin_s, end_s, columns)
+        return self.state.timeline.between(begin_s, end_s, columns)
 
     def _range(self, begin_s: float | None, end_s: float | None) -> tuple[float, float]:
         begin_s = max(begin_s or 0.0, 0.0)
@@ -209,7 +209,7 @@ def _ended(end: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return shown
 
 
-def _cells(seen: Picture, name: str) -> Values:
+def _cells(seen: TimelineSlice, name: str) -> Values:
     return seen.phase() if name == "phase" else seen.mean(name)
 
 

@@ -35,7 +35,7 @@ EVERY_S, REST, LATEST_S = 1.0, 50.0, 15.0
 #: Batches kept in memory while the store takes none, at most (one is about half a second).
 WAITING = 240
 #: Where more hosts than FEW feed a run, it is published every so many seconds at most.
-FEW, TELL_S = 8, 0.25
+FEW, PUBLISH_S = 8, 0.25
 #: A run whose agent said nothing for so long has lost it (an agent sends twice a second).
 AGENT_LOST_S = 10.0
 
@@ -69,7 +69,7 @@ class LiveRun:
         self.state = RunState(name)
         self.addresses: list[str] = []
         self.touched_s = clock()
-        self._course = FindingLifecycle()
+        self._lifecycle = FindingLifecycle()
         self._unchecked: list[dict[str, str]] = []
         self._store: Store | None = None
         self._waiting: deque[Batch] = deque()
@@ -79,10 +79,10 @@ class LiveRun:
         self._saved_meta: dict[str, Any] = {}
         self._due_s = 0.0
         self._over = False
-        self._told_silence = self._told_over = False
-        self.told_s = clock()
+        self._published_silence = self._published_over = False
+        self.published_s = clock()
         self._seq = 0
-        self._marks: dict[str, int] = {}
+        self._sent_rows: dict[str, int] = {}
         self._unsaved: dict[Any, dict[str, Any]] = {}
         self._lost: tuple[str, dict[str, Any] | None] | None = None
         self.data_unix_s = 0.0
@@ -108,17 +108,17 @@ class LiveRun:
     @property
     def standing(self) -> list[Record]:
         """Findings that were raised and not cleared."""
-        return [record for record in self._course.records if record.cleared_at_s is None]
+        return [record for record in self._lifecycle.records if record.cleared_at_s is None]
 
     def store(self, batch: Batch, admitted: Admitted = ALL) -> bool:
         """Take a batch, its events as `admitted`, into memory and the store. False where it came before."""
         fresh = batch.seq > self._seen.get(batch.host, 0)
-        batch = self.state.together.place(self._without_secrets(batch), self.state.about["started_unix_s"])
+        batch = self.state.clocks.align(self._without_secrets(batch), self.state.about["started_unix_s"])
         kept = tuple(event for event in batch.events if event["kind"] not in PASSING)
         blocks = batch.blocks
         if fresh:
             self._seen[batch.host] = batch.seq
-            self.touched_s, self.data_unix_s, self._told_silence = self._clock(), self._wall(), False
+            self.touched_s, self.data_unix_s, self._published_silence = self._clock(), self._wall(), False
             self.state.tally(admitted)
             row = self.state.take(batch)
             blocks = blocks if row is None else (*blocks, row)
@@ -141,17 +141,17 @@ class LiveRun:
         self._due_s = began + min(max(EVERY_S, REST * (self._clock() - began)), LATEST_S)
         return changes
 
-    def to_tell(self) -> bool:
+    def publish_due(self) -> bool:
         """Whether an update is due: after every batch, but for runs of many hosts less often."""
-        if self._told_over != self._over or len(self.state.agents) <= FEW:
+        if self._published_over != self._over or len(self.state.agents) <= FEW:
             return True
-        return self._clock() - self.told_s >= TELL_S
+        return self._clock() - self.published_s >= PUBLISH_S
 
     def update(self) -> dict[str, Any]:
         """The run's state, with the rows since the last update; see docs/architecture.md."""
         self._seq += 1
-        self.told_s, self._told_over = self._clock(), self._over
-        return self._described(view.fresh_rows(self.state, self._marks))
+        self.published_s, self._published_over = self._clock(), self._over
+        return self._described(view.fresh_rows(self.state, self._sent_rows))
 
     def snapshot(self) -> dict[str, Any]:
         """The run's state, with the newest rows, for somebody who just came."""
@@ -159,7 +159,7 @@ class LiveRun:
 
     def ranks(self) -> Ranks:
         """The run's ranks as they are now; good while the lock is held."""
-        return Ranks.of(self.state, self._course.standing)
+        return Ranks.of(self.state, self._lifecycle.standing)
 
     def last_seq(self, host: str) -> int:
         """Number of the last batch of this host in the store. Raises StoreError."""
@@ -171,8 +171,8 @@ class LiveRun:
 
     def fell_silent(self) -> bool:
         """Whether the agent has been lost since this was last asked."""
-        lost = self._agent_lost() and not self._told_silence
-        self._told_silence |= lost
+        lost = self._agent_lost() and not self._published_silence
+        self._published_silence |= lost
         return lost
 
     def idle(self, silent_s: float) -> bool:
@@ -219,10 +219,10 @@ class LiveRun:
         for form in store.findings():
             with contextlib.suppress(KeyError, TypeError):
                 records.append(record_of(form))
-        self._course = FindingLifecycle(records)
-        self.state.stalled = any(finding.code == "stall" for finding in self._course.standing)
+        self._lifecycle = FindingLifecycle(records)
+        self.state.stalled = any(finding.code == "stall" for finding in self._lifecycle.standing)
         self._over = self.state.finished
-        self._marks = view.marks(self.state)
+        self._sent_rows = view.row_counts(self.state)
 
     def _enqueue(self, batch: Batch) -> None:
         """One that finds no room here either is left to its agent, which sends it again."""
@@ -279,13 +279,13 @@ class LiveRun:
     def _examined(self) -> list[Change]:
         found = doctor.examine(self.state.window())
         self._unchecked = found.not_checked
-        changes = self._course.update(
+        changes = self._lifecycle.update(
             found.findings,
             self.state.now_s,
             unchecked={entry["code"] for entry in found.not_checked},
             finished=self.state.finished,
         )
-        self.state.stalled = any(finding.code == "stall" for finding in self._course.standing)
+        self.state.stalled = any(finding.code == "stall" for finding in self._lifecycle.standing)
         return changes
 
     def _save(self, changes: list[Change]) -> None:
@@ -304,9 +304,9 @@ class LiveRun:
             self._fail(error)
 
     def _verdict(self, status: str, end: dict[str, Any] | None) -> dict[str, Any]:
-        cleared = [record.finding for record in self._course.records if record.cleared_at_s is not None]
+        cleared = [record.finding for record in self._lifecycle.records if record.cleared_at_s is not None]
         inferred = view.inference(self.state)
-        standing, steps = self._course.standing, self.state.steps
+        standing, steps = self._lifecycle.standing, self.state.steps
         return dict(
             plain(verdict(status, standing, steps=steps, exit=end, cleared=cleared, inference=inferred))
         )
@@ -331,8 +331,8 @@ class LiveRun:
             "epoch": view.epoch(self.state),
             "plan_steps": planned,
             "verdict": said,
-            **findings.time_told(self.state, said, self._course.standing, planned, live=status in LIVE),
-            "findings": findings.drawn(self._course.records),
+            **findings.time_told(self.state, said, self._lifecycle.standing, planned, live=status in LIVE),
+            "findings": findings.drawn(self._lifecycle.records),
             "not_checked": self._unchecked,
             "tiles": view.tiles(self.state),
             "rows": rows,

@@ -86,7 +86,7 @@ def ranks(state: RunState) -> list[dict[str, Any]]:
     return out
 
 
-def marks(state: RunState) -> dict[str, int]:
+def row_counts(state: RunState) -> dict[str, int]:
     """Up to where each stream has come."""
     return {name: columns.total for name, columns in _streams(state)}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from monitor.report.contract import untold
+from monitor.report.contract import without_templates
 from monitor.report.liveness import lost
 from monitor.report.measure import Measures, measure
 from monitor.report.text import summary, text
@@ -50,8 +50,8 @@ def build(run: str | Path | Store, *, pairs: bool = False) -> dict[str, Any]:
         status, end = outcome(store, meta)
         measures = measure(store)
         findings = store.findings()
-        said = store.last_events(("warn",), NOTICES)
-    told = plain if pairs else untold
+        warnings = store.last_events(("warn",), NOTICES)
+    form = plain if pairs else without_templates
     report = {
         "schema": SCHEMA,
         "run": meta.get("run"),
@@ -60,14 +60,14 @@ def build(run: str | Path | Store, *, pairs: bool = False) -> dict[str, Any]:
         "exit": end,
         "world_size": meta.get("world_size", 1),
         **_measured(measures),
-        "findings": [told(finding) for finding in findings],
-        "not_checked": [told(entry) for entry in meta.get("not_checked") or []],
+        "findings": [form(finding) for finding in findings],
+        "not_checked": [form(entry) for entry in meta.get("not_checked") or []],
         "dropped_records": measures.dropped_records,
         "reduced_ranks": measures.reduced_ranks,
         "micro_batches": measures.micro_batches,
         "started_unix_s": meta.get("started_unix_s"),
-        "verdict": told(meta.get("verdict")),
-        "notices": list(dict.fromkeys(str(event.get("text", "")) for event in said)),
+        "verdict": form(meta.get("verdict")),
+        "notices": list(dict.fromkeys(str(event.get("text", "")) for event in warnings)),
     }
     result: dict[str, Any] = plain(report)
     return result

@@ -45,17 +45,17 @@ def finding_form(record: Record) -> dict[str, Any]:
 
 
 def _pairs(finding: Finding) -> dict[str, Pair]:
-    said = {name: getattr(finding, name) for name in _SAID}
+    texts = {name: getattr(finding, name) for name in _SAID}
     if finding.gain is not None:
-        said["basis"] = finding.gain.basis
-    return {name: pair for name, text in said.items() if (pair := pair_of(text)) is not None}
+        texts["basis"] = finding.gain.basis
+    return {name: pair for name, text in texts.items() if (pair := pair_of(text)) is not None}
 
 
-def untold(said: Any) -> Any:
+def without_templates(texts: Any) -> Any:
     """A finding's form, a verdict or a reason without its templates, which only pages need."""
-    if isinstance(said, Mapping):
-        return {key: value for key, value in said.items() if key != "i18n"}
-    return said
+    if isinstance(texts, Mapping):
+        return {key: value for key, value in texts.items() if key != "i18n"}
+    return texts
 
 
 def record_of(form: Mapping[str, Any]) -> Record:
@@ -63,6 +63,8 @@ def record_of(form: Mapping[str, Any]) -> Record:
     known = {name: form[name] for name in _FIELDS if name in form}
     gain, pairs = form.get("gain"), form.get("i18n") or {}
     known.update({name: again(known[name], pairs.get(name)) for name in _SAID if name in known})
-    told = gain and Gain(gain["share_of_step"], gain["speedup"], again(gain["basis"], pairs.get("basis")))
-    finding = Finding(**known, gain=told, ranks=tuple(form.get("ranks") or ()))
+    restored_gain = gain and Gain(
+        gain["share_of_step"], gain["speedup"], again(gain["basis"], pairs.get("basis"))
+    )
+    finding = Finding(**known, gain=restored_gain, ranks=tuple(form.get("ranks") or ()))
     return Record(finding, form["raised_at_s"], form.get("cleared_at_s"))

@@ -196,7 +196,7 @@ def _all(key: str, values: Iterable[float | None]) -> float | None:
     return _known(combine(key, (value for value in values if value is None or math.isfinite(value))))
 
 
-def brief(store: Store) -> dict[str, Any]:
+def quick_measures(store: Store) -> dict[str, Any]:
     """Steps, steps per second and duration of a run, without its quantiles; quick. Raises StoreError."""
     best: dict[str, Any] = {"steps": 0, "steps_per_s": None, "duration_s": None}
     for stream in store.streams():

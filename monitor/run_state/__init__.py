@@ -1,4 +1,4 @@
-"""Live: what is known of one run right now, in bounded memory. No clock and no file of its own."""
+"""What is known of one run right now, in bounded memory. No clock and no file of its own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from monitor.diagnosis.signals.clock_offsets import offsets
 from monitor.events import KINDS, Admitted
 from monitor.panels import with_panels
 from monitor.run_state import briefs
-from monitor.run_state.clock_alignment import Together, moved
+from monitor.run_state.clock_alignment import ClockAlignment, shifted
 from monitor.run_state.columns import Columns
 from monitor.run_state.ending import ending
 from monitor.run_state.event_handlers import handle
 from monitor.run_state.rank import LEAST_ROWS, LEAST_SAMPLES, RankState, samples
-from monitor.run_state.rank_timeline import Heat
-from monitor.run_state.run_aggregate import Pulse
+from monitor.run_state.rank_timeline import RankTimeline
+from monitor.run_state.run_aggregate import RunAggregator
 from monitor.schema import Metric, describe
 
 __all__ = ["RankState", "RunState"]
@@ -58,9 +58,9 @@ class RunState:
         ranks, hosts, gpus: by rank number, host name, and "host/index".
         users: the user's own numbers, by rank number as text.
         own: the run's own stream, about a row a second.
-        heat: all ranks' time by phase, over the whole run.
+        timeline: all ranks' time by phase, over the whole run.
         briefs: by host name, its ranks in averages; only in runs of many ranks.
-        together: puts batches of all hosts on the run's time, before they are taken.
+        clocks: puts batches of all hosts on the run's time, before they are taken.
         about: name, world size, start and the like.
         agents: host -> {"pid", "version"} of its agent.
         now_s: newest time known, seconds since the run began.
@@ -87,10 +87,10 @@ class RunState:
         self.refused: Counter[str] = Counter()
         self.agents: dict[str, dict[str, Any]] = {}
         self.done_hosts: set[str] = set()
-        self.pulse = Pulse()
-        self.heat = Heat()
+        self.aggregator = RunAggregator()
+        self.timeline = RankTimeline()
         self.briefs: dict[str, Columns] = {}
-        self.together = Together()
+        self.clocks = ClockAlignment()
         self._more = dict.fromkeys(_BRIEFED, 0.0)
 
     def take(self, batch: Batch) -> Block | None:
@@ -103,17 +103,17 @@ class RunState:
             self.add(block)
         self.now_s = max(self.now_s, batch.sent_s)
         over = self.finished
-        return self._beat(over, last=over and not was_over)
+        return self._next_row(over, last=over and not was_over)
 
-    def _beat(self, over: bool, *, last: bool) -> Block | None:
-        if not self.pulse.due(self.now_s, last=last):
+    def _next_row(self, over: bool, *, last: bool) -> Block | None:
+        if not self.aggregator.due(self.now_s, last=last):
             return None
         alive = {
             n: rank.steps
             for n, rank in self.ranks.items()
             if (rank.ended is None or over) and not rank.reduced
         }
-        row = self.pulse.beat(self.now_s, alive, last=last, more=self._more)
+        row = self.aggregator.next_row(self.now_s, alive, last=last, more=self._more)
         if row is not None:
             self._more = dict.fromkeys(_BRIEFED, 0.0)
             self.own.append(row.first, row.t_s, row.columns)
@@ -128,7 +128,7 @@ class RunState:
         columns.append(block.first, block.t_s, block.columns)
         self.now_s = max(self.now_s, block.t_s[-1])
         if kind == "rank":
-            self.heat.add(int(name), block.t_s, block.columns)
+            self.timeline.add(int(name), block.t_s, block.columns)
             rank = self.ranks[int(name)]
             rank.reduced = False
             rank.step = max(rank.step, block.first + len(block) - 1)
@@ -151,7 +151,7 @@ class RunState:
                 self.ranks[number].phase = (phase, since_s)
         alone = np.array([n < STREAMS and self.ranks[n].reduced for n in table["rank"].tolist()], bool)
         table = {key: values[alone] for key, values in table.items()}
-        self.heat.mixed(table["rank"], table["end_s"], table)
+        self.timeline.add_mixed(table["rank"], table["end_s"], table)
         for key, column in _BRIEFED.items():
             self._more[key] += float(np.nansum(table[column])) if column in table else 0.0
 
@@ -191,7 +191,7 @@ class RunState:
             return ("stalled" if self.stalled else "running"), None
         ahead = self._ahead()
         return ending(
-            {**moved(rank.ended, -ahead.get(str(rank.process.get("host")), 0.0)), "exception": rank.failed}
+            {**shifted(rank.ended, -ahead.get(str(rank.process.get("host")), 0.0)), "exception": rank.failed}
             for rank in self.ranks.values()
             if rank.ended is not None
         )
@@ -226,7 +226,7 @@ class RunState:
             "hosts": sorted(self.agents),
             # Copies: what was written is compared with what is to be written.
             "agents": dict(self.agents),
-            "shifts": dict(self.together.shifts),
+            "shifts": dict(self.clocks.shifts),
             "events_unknown": dict(self.unknown),
             "events_refused": dict(self.refused),
             "host_facts": {host: dict(facts) for host, facts in self.host_facts.items()},

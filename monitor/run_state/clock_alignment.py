@@ -1,4 +1,4 @@
-"""Together: every host counts seconds from when it joined the run; here all count from when the run began.
+"""Every host counts seconds from when it joined the run; here all count from when the run began.
 
 The hosts' wall clocks say how far apart they began, as well as those agree. Within a host nothing changes.
 """
@@ -20,7 +20,7 @@ BELIEVED_S = 30 * 24 * 3600.0
 TIMES = ("t_s", "since_s", "failed_s")
 
 
-class Together:
+class ClockAlignment:
     """Puts all hosts' batches on one time.
 
     Attributes:
@@ -30,7 +30,7 @@ class Together:
     def __init__(self) -> None:
         self.shifts: dict[str, float] = {}
 
-    def place(self, batch: Batch, began_unix_s: Any) -> Batch:
+    def align(self, batch: Batch, began_unix_s: Any) -> Batch:
         """The batch on the run's time.
 
         Args:
@@ -41,7 +41,7 @@ class Together:
             if event["kind"] == "run":
                 self.shifts[batch.host] = _shift(event.get("started_unix_s"), began_unix_s)
         shift_s = self.shifts.get(batch.host, 0.0)
-        return _batch_moved(batch, shift_s) if shift_s else batch
+        return _shifted_batch(batch, shift_s) if shift_s else batch
 
 
 def _shift(started: Any, began: Any) -> float:
@@ -51,16 +51,16 @@ def _shift(started: Any, began: Any) -> float:
     return apart if abs(apart) <= BELIEVED_S else 0.0
 
 
-def _batch_moved(batch: Batch, by_s: float) -> Batch:
+def _shifted_batch(batch: Batch, by_s: float) -> Batch:
     blocks = tuple(
         dataclasses.replace(block, t_s=array("d", [t_s + by_s for t_s in block.t_s]))
         for block in batch.blocks
     )
-    events = tuple(moved(event, by_s) for event in batch.events)
+    events = tuple(shifted(event, by_s) for event in batch.events)
     return dataclasses.replace(batch, sent_s=batch.sent_s + by_s, blocks=blocks, events=events)
 
 
-def moved(event: Mapping[str, Any], by_s: float) -> dict[str, Any]:
+def shifted(event: Mapping[str, Any], by_s: float) -> dict[str, Any]:
     """An event with all its times later by so much."""
     return {**event, **{key: event[key] + by_s for key in TIMES if _number(event.get(key))}}
 

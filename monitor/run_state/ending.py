@@ -27,10 +27,10 @@ def ending(ends: Iterable[Event]) -> tuple[str, dict[str, Any]]:
     where no other failed, and one that was asked to end (SIGTERM) only where none did either. An unclean
     end of which neither code nor exception is known was a kill.
     """
-    told = sorted(ends, key=_when)
-    bad = [end for end in told if not clean(end)]
+    ordered = sorted(ends, key=_when)
+    bad = [end for end in ordered if not clean(end)]
     if not bad:
-        return "finished", _exit(told[0] if told else {})
+        return "finished", _exit(ordered[0] if ordered else {})
     end = min(bad, key=lambda end: (end.get("signal") == _TAKEN_ALONG, _bereft(end)))
     crashed = end.get("signal") is None and (end.get("code") is not None or bool(end.get("exception")))
     return "crashed" if crashed else "killed", _exit(end)
@@ -49,9 +49,9 @@ def _bereft(end: Event) -> bool:
 
 def clean(end: Event) -> bool:
     """Whether a rank ended as it should."""
-    told = end.get("clean")
-    if isinstance(told, bool):
-        return told
+    known = end.get("clean")
+    if isinstance(known, bool):
+        return known
     return end.get("signal") is None and end.get("code") in (0, None) and not end.get("exception")
 
 

@@ -1,4 +1,4 @@
-"""Heat: every rank's time by phase in columns of equal duration, in bounded memory, from the run's beginning.
+"""Every rank's time by phase in columns of equal duration, in bounded memory, from the run's beginning.
 
 Two layers of sums: one over the whole run, whose columns become twice as wide whenever they no longer reach,
 and one over the last minutes. Any range is answered from one of them, so that an answer for 1,024 ranks takes
@@ -35,7 +35,7 @@ STEP, COMM, _COUNT = len(PHASES), PHASES.index("comm"), len(KEYS)
 
 
 @dataclass(frozen=True)
-class Picture:
+class TimelineSlice:
     """Ranks over time.
 
     Attributes:
@@ -113,13 +113,13 @@ class _Layer:
         kept = columns >= self.first
         if not kept.all():
             rows, columns, values = rows[kept], columns[kept], values[:, kept]
-        places = rows * COLUMNS + columns % COLUMNS
-        starts = np.flatnonzero(np.diff(places, prepend=-1))
+        cells = rows * COLUMNS + columns % COLUMNS
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
         if not len(starts):
             return
         sums = np.add.reduceat(values, starts, axis=1)
         # The same place may come twice where rows of several ranks take turns.
-        np.add.at(self._sums.reshape(-1, _COUNT + 1), places[starts], sums.T)
+        np.add.at(self._sums.reshape(-1, _COUNT + 1), cells[starts], sums.T)
 
     def cut(self, first: int, stop: int) -> NDArray[np.float32]:
         """Columns from number `first` to before `stop`; shape [ranks, columns, KEYS + 1]."""
@@ -138,7 +138,7 @@ class _Layer:
         self.newest = max(self.newest, column)
 
 
-class Heat:
+class RankTimeline:
     """All ranks of a run. Feed it rows as they come."""
 
     def __init__(self) -> None:
@@ -147,9 +147,9 @@ class Heat:
 
     def add(self, rank: int, t_s: Sequence[float], columns: Mapping[str, Sequence[float]]) -> None:
         """Steps of one rank that ended at `t_s`, in order; a row may stand for `steps` of them, as means."""
-        self.mixed(np.full(len(t_s), rank), np.asarray(t_s), columns)
+        self.add_mixed(np.full(len(t_s), rank), np.asarray(t_s), columns)
 
-    def mixed(
+    def add_mixed(
         self, ranks: NDArray[Any], t_s: NDArray[Any], columns: Mapping[str, Sequence[float] | NDArray[Any]]
     ) -> None:
         """Rows of several ranks."""
@@ -170,7 +170,7 @@ class Heat:
             layer.hold(len(self._rows))
             layer.add(rows, np.asarray(t_s, np.float64), values)
 
-    def picture(self, begin_s: float, end_s: float, columns: int) -> Picture:
+    def between(self, begin_s: float, end_s: float, columns: int) -> TimelineSlice:
         """What was between two times, in at most so many columns."""
         recent, whole = self._recent, self._whole
         finer = recent.width_s < whole.width_s and begin_s >= recent.first * recent.width_s
@@ -184,4 +184,4 @@ class Heat:
         width_s = fold * layer.width_s
         t = np.asarray(first * layer.width_s + (np.arange(len(starts)) + 0.5) * width_s, np.float64)
         numbers = np.array(list(self._rows), dtype=np.int64)
-        return Picture(numbers, t, width_s, sums[:, :, :_COUNT], sums[:, :, _COUNT])
+        return TimelineSlice(numbers, t, width_s, sums[:, :, :_COUNT], sums[:, :, _COUNT])

@@ -9,7 +9,7 @@ import numpy as np
 from monitor.batch import Block
 from monitor.run_state import EVENTS, RANK_ROWS, SAMPLE_ROWS, RunState
 from monitor.run_state.rank_timeline import COLUMNS, KEYS
-from monitor.run_state.run_aggregate import Pulse
+from monitor.run_state.run_aggregate import RunAggregator
 from monitor.store import Store
 
 #: Rows that are read of one stream. Enough for every detector, and quick. Of a host's briefs about an hour of
@@ -25,7 +25,7 @@ def restore(run: str, store: Store) -> RunState:
         state.agents.setdefault(host, {})
     state.about.update({key: meta[key] for key in state.about if meta.get(key) is not None})
     state.host_facts.update(meta.get("host_facts") or {})
-    state.together.shifts.update(meta.get("shifts") or {})
+    state.clocks.shifts.update(meta.get("shifts") or {})
     state.unknown.update(meta.get("events_unknown") or {})
     state.refused.update(meta.get("events_refused") or {})
     for event in store.last_events(limit=EVENTS):
@@ -37,7 +37,7 @@ def restore(run: str, store: Store) -> RunState:
             _rows(state, store, stream)
     state.now_s = max([state.now_s, *(host["sent_s"] for host in store.hosts().values())])
     for number, rank in state.ranks.items():
-        state.pulse.skip(number, rank.steps)
+        state.aggregator.skip(number, rank.steps)
     return state
 
 
@@ -59,7 +59,7 @@ def _rows(state: RunState, store: Store, stream: str) -> None:
     if stream.startswith("rank/") and len(held["row"]) and int(held["row"][0]) > span["first_row"]:
         _earlier(state, store, stream, float(held["t_s"][0]))
     if stream == "run":
-        state.pulse = Pulse(span["last_row"] + 1, span["last_t_s"])
+        state.aggregator = RunAggregator(span["last_row"] + 1, span["last_t_s"])
     gaps = np.flatnonzero(np.diff(held["row"]) != 1) + 1
     for part in np.split(np.arange(len(held["row"])), gaps):
         columns = {key: array("f", held[key][part]) for key in keys}
@@ -75,8 +75,8 @@ def _earlier(state: RunState, store: Store, stream: str, until_s: float) -> None
     number = stream.partition("/")[2]
     if not number.isdigit():
         return
-    told = store.series(stream, KEYS, None, until_s, COLUMNS)
-    columns: dict[str, list[float]] = {"steps": told["rows"]}
-    for key, points in told["series"].items():
+    earlier = store.series(stream, KEYS, None, until_s, COLUMNS)
+    columns: dict[str, list[float]] = {"steps": earlier["rows"]}
+    for key, points in earlier["series"].items():
         columns[key] = [value if isinstance(value, float) else float("nan") for value in points["mean"]]
-    state.heat.add(int(number), told["t"], columns)
+    state.timeline.add(int(number), earlier["t"], columns)

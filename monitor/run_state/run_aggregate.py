@@ -1,4 +1,4 @@
-"""Pulse: about once a second, one row that tells how the whole run is going (the stream `run`)."""
+"""About once a second, one row that tells how the whole run is going (the stream `run`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from monitor.run_state.columns import Array, Columns
 from monitor.schema import PHASES, combine, keys_of
 
 #: Seconds of run time between two rows; a little less than a second, for batches come when they come.
-BEAT_S = 0.95
+ROW_EVERY_S = 0.95
 #: Quantiles are over the steps since the last row, or over so many where those are fewer.
 QUANTILE_STEPS = 200
 #: Without a step for three times the usual step, and at least so long, the rate is 0.
@@ -21,16 +21,16 @@ STILL_STEPS, STILL_S = 3.0, 3.0
 Row = dict[str, float]
 
 
-class _RankPulse:
+class _RankAggregator:
     """One rank's last row, and up to which step it told."""
 
     def __init__(self) -> None:
-        self.told = 0
+        self.seen_steps = 0
         self.end_s = float("nan")
         self.row: Row = {}
 
-    def beat(self, steps: Columns, now_s: float) -> Row:
-        fresh, self.told = min(steps.total - self.told, len(steps)), steps.total
+    def next_row(self, steps: Columns, now_s: float) -> Row:
+        fresh, self.seen_steps = min(steps.total - self.seen_steps, len(steps)), steps.total
         if fresh:
             self.row = self._moving(steps, fresh)
         elif self.row:
@@ -67,7 +67,7 @@ class _RankPulse:
         return still
 
 
-class Pulse:
+class RunAggregator:
     """Makes the rows of the stream `run`.
 
     Args:
@@ -75,16 +75,16 @@ class Pulse:
         told_s: time of the row before, seconds since the run began.
     """
 
-    def __init__(self, number: int = 0, told_s: float = 0.0) -> None:
+    def __init__(self, number: int = 0, last_row_s: float = 0.0) -> None:
         self._number = number
-        self._told_s = told_s
-        self._ranks: dict[int, _RankPulse] = {}
+        self._last_row_s = last_row_s
+        self._ranks: dict[int, _RankAggregator] = {}
 
     def due(self, now_s: float, *, last: bool = False) -> bool:
         """Whether it is time for a row."""
-        return last or now_s - self._told_s >= BEAT_S
+        return last or now_s - self._last_row_s >= ROW_EVERY_S
 
-    def beat(
+    def next_row(
         self,
         now_s: float,
         ranks: Mapping[int, Columns],
@@ -103,26 +103,27 @@ class Pulse:
         if not ranks or not self.due(now_s, last=last):
             return None
         rows = [
-            self._ranks.setdefault(rank, _RankPulse()).beat(steps, now_s) for rank, steps in ranks.items()
+            self._ranks.setdefault(rank, _RankAggregator()).next_row(steps, now_s)
+            for rank, steps in ranks.items()
         ]
         rows = [row for row in rows if row]
         if not rows:
             return None
-        told = {key: _single(combine(key, (row.get(key) for row in rows))) for key in keys_of("run")}
+        values = {key: _single(combine(key, (row.get(key) for row in rows))) for key in keys_of("run")}
         for key, amount in (more or {}).items():
-            told[key] += amount / max(now_s - self._told_s, 1e-9)
-        columns = {key: array("f", [value]) for key, value in told.items()}
+            values[key] += amount / max(now_s - self._last_row_s, 1e-9)
+        columns = {key: array("f", [value]) for key, value in values.items()}
         block = Block("run", self._number, array("d", [now_s]), columns)
         self._number += 1
-        self._told_s = now_s
+        self._last_row_s = now_s
         return block
 
     def skip(self, rank: int, steps: Columns) -> None:
         """These steps were told of in an earlier life."""
-        pulse = self._ranks.setdefault(rank, _RankPulse())
-        pulse.told = steps.total
+        rank_aggregator = self._ranks.setdefault(rank, _RankAggregator())
+        rank_aggregator.seen_steps = steps.total
         if len(steps):
-            pulse.end_s = float(steps.column("t_s", 1)[0])
+            rank_aggregator.end_s = float(steps.column("t_s", 1)[0])
 
 
 def _single(value: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 from monitor import report
 from monitor.diagnosis.core.ranking import ranked_forms
-from monitor.report.measure import brief
+from monitor.report.measure import quick_measures
 from monitor.runs import baselines, marks
 from monitor.store import FILE_NAME, Store, StoreError
 
@@ -111,12 +111,12 @@ def summary(folder: Path) -> dict[str, Any]:
 
 
 def _summary(folder: Path) -> dict[str, Any]:
-    summary, meta, hosts = _told(folder, stamp(folder), int(time.monotonic() / AGAIN_S))
-    told = {**summary, **_marks(folder, _stamp(folder / marks.FILE_NAME))}
+    summary, meta, hosts = _read_summary(folder, stamp(folder), int(time.monotonic() / AGAIN_S))
+    complete = {**summary, **_marks(folder, _stamp(folder / marks.FILE_NAME))}
     if summary["status"] in report.OVER or meta is None:
-        return told
+        return complete
     why = report.lost(meta, hosts)
-    return told if why is None else {**told, "status": "killed", "exit": {"reason": why}}
+    return complete if why is None else {**complete, "status": "killed", "exit": {"reason": why}}
 
 
 @lru_cache(_REMEMBERED)
@@ -126,7 +126,9 @@ def _marks(folder: Path, stamp: tuple[int, int]) -> dict[str, Any]:
 
 
 @lru_cache(_REMEMBERED)
-def _told(folder: Path, stamp: Any, _moment: int) -> tuple[dict[str, Any], dict[str, Any] | None, Hosts]:
+def _read_summary(
+    folder: Path, stamp: Any, _moment: int
+) -> tuple[dict[str, Any], dict[str, Any] | None, Hosts]:
     """Summary, meta and hosts. A store that cannot be read is asked again in the next moment."""
     try:
         return _read(folder, stamp)
@@ -143,9 +145,13 @@ def _read(folder: Path, _stamp: Any) -> tuple[dict[str, Any], dict[str, Any], Ho
     with Store(folder / FILE_NAME) as store:
         meta, hosts = store.meta(), store.hosts()
         standing = [f["code"] for f in ranked_forms(store.findings()) if f.get("cleared_at_s") is None]
-        told = {**brief(store), "finding": standing[0] if standing else None, "spark": _spark(store)}
+        complete = {
+            **quick_measures(store),
+            "finding": standing[0] if standing else None,
+            "spark": _spark(store),
+        }
     report.lost(meta, hosts)  # asked again whenever the run is listed: what it cannot read is told here
-    return {**_described(folder, meta), **told}, meta, hosts
+    return {**_described(folder, meta), **complete}, meta, hosts
 
 
 def _described(folder: Path, meta: dict[str, Any]) -> dict[str, Any]:

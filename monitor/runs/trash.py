@@ -41,10 +41,10 @@ def delete(folder: Path, now_unix_s: float | None = None) -> None:
         raise KeptError(message("{run} is a link; delete the folder that it leads to", run=folder.name))
     foreign = [entry.name for entry in os.scandir(folder) if not _OURS.fullmatch(entry.name)]
     if foreign:
-        told = message(
+        text = message(
             "{run} holds a file that is not torchvitals': {file!r}", run=folder.name, file=foreign[0]
         )
-        raise KeptError(told)
+        raise KeptError(text)
     now = time.time() if now_unix_s is None else now_unix_s
     bin_ = folder.parent / FOLDER
     if bin_.is_symlink():
@@ -55,8 +55,8 @@ def delete(folder: Path, now_unix_s: float | None = None) -> None:
         bin_.mkdir(mode=0o700, exist_ok=True)
         folder.rename(bin_ / f"{now:.0f}-{folder.name}")
     except OSError as error:
-        told = message("{run} cannot be moved: {why}", run=folder.name, why=error.strerror)
-        raise KeptError(told) from error
+        text = message("{run} cannot be moved: {why}", run=folder.name, why=error.strerror)
+        raise KeptError(text) from error
 
 
 def restore(run_dir: Path, run: str) -> Path:
@@ -65,19 +65,19 @@ def restore(run_dir: Path, run: str) -> Path:
     Raises:
         KeptError: it is not in the trash (any more), or there is a run of its name again.
     """
-    places = [path for _, name, path in _deleted(run_dir) if name == run]
-    if not places:
+    folders = [path for _, name, path in _deleted(run_dir) if name == run]
+    if not folders:
         raise KeptError(
             message("{run!r} is not in the trash; deleted runs are kept for an hour", run=run[:128])
         )
-    target = run_dir / places[-1].name.partition("-")[2]
+    target = run_dir / folders[-1].name.partition("-")[2]
     if target.exists():
         raise KeptError(message("there is a run {run} again", run=target.name))
     try:
-        return places[-1].rename(target)
+        return folders[-1].rename(target)
     except OSError as error:
-        told = message("{run} cannot be brought back: {why}", run=target.name, why=error.strerror)
-        raise KeptError(told) from error
+        text = message("{run} cannot be brought back: {why}", run=target.name, why=error.strerror)
+        raise KeptError(text) from error
 
 
 def deleted(run_dir: Path) -> list[dict[str, Any]]:

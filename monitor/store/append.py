@@ -63,12 +63,12 @@ class Appender:
 
     def _extend(self, sql: sqlite3.Connection, head: Head, fresh: pack.Rows) -> None:
         table = pack.join([head.tail, fresh])
-        whole = len(table) // pack.CHUNK
-        if whole:
-            seal(sql, head.id, head.chunks, table.cut(0, whole * pack.CHUNK))
-            head.chunks += whole
+        full = len(table) // pack.CHUNK
+        if full:
+            seal(sql, head.id, head.chunks, table.cut(0, full * pack.CHUNK))
+            head.chunks += full
             sql.execute("DELETE FROM tail WHERE stream = ?", (head.id,))
-            rest = table.cut(whole * pack.CHUNK, len(table))
+            rest = table.cut(full * pack.CHUNK, len(table))
             fresh = table = pack.join([rest, pack.no_rows()])
         head.tail = table
         if len(fresh):
@@ -164,7 +164,7 @@ def _roll_up(
 
 def _close(sql: sqlite3.Connection, stream: int, node: int) -> None:
     """A level 1 node is full: its sum becomes one entry of level 2."""
-    base, whole = piece_id(1, stream, node, 0), np.zeros(1, np.int64)
+    base, all_rows = piece_id(1, stream, node, 0), np.zeros(1, np.int64)
     nodes = sql.execute("SELECT id, data FROM piece WHERE id >= ? AND id < ?", (base, base + MAX_COLUMNS))
-    sums = {number - base: pack.fold(pack.from_node(data), whole) for number, data in nodes.fetchall()}
+    sums = {number - base: pack.fold(pack.from_node(data), all_rows) for number, data in nodes.fetchall()}
     _roll_up(sql, 2, stream, node, sums)

@@ -111,8 +111,8 @@ class Database:
 
     def _identity(self) -> tuple[int, int, int]:
         tables = self.sql.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        mark = self.sql.execute("PRAGMA application_id").fetchone()[0]
-        return mark, self.sql.execute("PRAGMA user_version").fetchone()[0], tables
+        application_id = self.sql.execute("PRAGMA application_id").fetchone()[0]
+        return application_id, self.sql.execute("PRAGMA user_version").fetchone()[0], tables
 
     def _create(self) -> None:
         with self.transaction():

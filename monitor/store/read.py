@@ -200,8 +200,8 @@ def _starts(when: pack.Array, low: float, high: float, points: int) -> pack.Arra
         return np.arange(len(when))
     width = max(high - low, 1e-9) / points
     # A damaged file may hold times that are none, or far beyond any range; they go to an edge.
-    place = np.nan_to_num((when - low) / width, nan=0.0, posinf=points, neginf=0.0)
-    bucket = np.clip(place, 0, points - 1).astype(np.int64)
+    position = np.nan_to_num((when - low) / width, nan=0.0, posinf=points, neginf=0.0)
+    bucket = np.clip(position, 0, points - 1).astype(np.int64)
     return np.flatnonzero(np.diff(bucket, prepend=-1))
 
 

@@ -233,8 +233,8 @@ def test_last_words(tmp_path: Path) -> None:
     assert last_words(left, signal.SIGSEGV) == {}
     left.file.write_text(FATAL)
     found = last_words(left, signal.SIGSEGV)
-    assert found["place"] == Frame("/me/train.py", 33, "step")
+    assert found["frame"] == Frame("/me/train.py", 33, "step")
     assert found["trace"].startswith("Fatal Python error: Segmentation fault\n")
-    assert last_words(left, signal.SIGABRT)["place"] == Frame("/me/worker.py", 1, "work")
+    assert last_words(left, signal.SIGABRT)["frame"] == Frame("/me/worker.py", 1, "work")
     assert [last_words(*args) for args in ((left, signal.SIGKILL), (left, None), (None, 11))] == [{}] * 3
     assert faults.TRACE_CHARS > 0

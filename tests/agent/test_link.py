@@ -14,7 +14,7 @@ from webhub import INGEST, VIEWER, Hub, WatchedPipeline
 
 from monitor.agent import uplink
 from monitor.store import FILE_NAME, Store
-from monitor.web.app import create_app, doors_of
+from monitor.web.app import create_app, services_of
 from monitor.web.auth import Tokens
 from monitor.web.server import Server
 
@@ -29,7 +29,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     server.start()
     yield Hub(app, server.port, pipeline)
     server.stop()
-    doors_of(app).close()
+    services_of(app).close()
     pipeline.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 from monitor.agent import kernel, stall_causes
 from monitor.agent.kernel import Waits
 from monitor.agent.stacks import Frame, Stacks, Thread
-from monitor.agent.stall_causes import Scene, Seen, find
+from monitor.agent.stall_causes import Seen, StallContext, find
 
 LIB = "/usr/lib/python3.11/"
 SITE = LIB + "site-packages/"
@@ -40,39 +40,39 @@ def trainer(*files: str, **more: object) -> Seen:
 
 
 @pytest.mark.parametrize(
-    ("scene", "code", "file"),
+    ("context", "code", "file"),
     [
-        (Scene("forward", trainer(state="T")), "stopped", "/me/train.py"),
-        (Scene("data", trainer(*NEXT), (seen(USER),)), "worker_hung", "/me/data.py"),
-        (Scene("data", trainer(*NEXT), (seen(USER), seen(IDLE))), "worker_hung", "/me/data.py"),
-        (Scene("data", trainer(*NEXT), (seen(IDLE),)), "workers_idle", "/me/train.py"),
-        (Scene("data", trainer(*NEXT), (seen(USER, "T"),)), "worker_stopped", "/me/train.py"),
-        (Scene("data", trainer(*NEXT), (), workers_gone=1), "worker_gone", "/me/train.py"),
-        (Scene("data", trainer("/me/data.py", *NEXT[1:])), "loader", "/me/data.py"),
-        (Scene("backward", trainer(*ENGINE), ranks=2), "collective", "/me/train.py"),
-        (Scene("comm", trainer(*COLLECTIVE), ranks=2), "collective", "/me/train.py"),
-        (Scene("backward", trainer(*ENGINE), ranks=1), "waits", "/me/train.py"),
-        (Scene("backward", trainer(*ENGINE, state="R"), ranks=2), "busy", "/me/train.py"),
-        (Scene("other", trainer(holds=True)), "frozen", "/me/train.py"),
-        (Scene("other", trainer(LIB + "socket.py")), "socket", "/me/train.py"),
-        (Scene("backward", trainer(*EVENT)), "lock", "/me/train.py"),
-        (Scene("checkpoint", trainer(state="D")), "disk", "/me/train.py"),
-        (Scene("other", trainer(state="R", holds=True)), "busy", "/me/train.py"),
-        (Scene("other", seen((LIB + "x.py",))), "waits", LIB + "x.py"),
+        (StallContext("forward", trainer(state="T")), "stopped", "/me/train.py"),
+        (StallContext("data", trainer(*NEXT), (seen(USER),)), "worker_hung", "/me/data.py"),
+        (StallContext("data", trainer(*NEXT), (seen(USER), seen(IDLE))), "worker_hung", "/me/data.py"),
+        (StallContext("data", trainer(*NEXT), (seen(IDLE),)), "workers_idle", "/me/train.py"),
+        (StallContext("data", trainer(*NEXT), (seen(USER, "T"),)), "worker_stopped", "/me/train.py"),
+        (StallContext("data", trainer(*NEXT), (), workers_gone=1), "worker_gone", "/me/train.py"),
+        (StallContext("data", trainer("/me/data.py", *NEXT[1:])), "loader", "/me/data.py"),
+        (StallContext("backward", trainer(*ENGINE), ranks=2), "collective", "/me/train.py"),
+        (StallContext("comm", trainer(*COLLECTIVE), ranks=2), "collective", "/me/train.py"),
+        (StallContext("backward", trainer(*ENGINE), ranks=1), "waits", "/me/train.py"),
+        (StallContext("backward", trainer(*ENGINE, state="R"), ranks=2), "busy", "/me/train.py"),
+        (StallContext("other", trainer(holds=True)), "frozen", "/me/train.py"),
+        (StallContext("other", trainer(LIB + "socket.py")), "socket", "/me/train.py"),
+        (StallContext("backward", trainer(*EVENT)), "lock", "/me/train.py"),
+        (StallContext("checkpoint", trainer(state="D")), "disk", "/me/train.py"),
+        (StallContext("other", trainer(state="R", holds=True)), "busy", "/me/train.py"),
+        (StallContext("other", seen((LIB + "x.py",))), "waits", LIB + "x.py"),
     ],
 )
-def test_causes(scene: Scene, code: str, file: str) -> None:
+def test_causes(context: StallContext, code: str, file: str) -> None:
     """Each scene has one cause, and the line to look at is the user's where there is one."""
-    found = find(scene)
-    assert found.place is not None
-    assert (found.code, found.place.file) == (code, file)
+    found = find(context)
+    assert found.frame is not None
+    assert (found.code, found.frame.file) == (code, file)
 
 
 def test_several_workers_at_one_lock() -> None:
     """All of them waiting for a lock is a deadlock between them, not one that hangs."""
     lock = ("/me/data.py", LIB + "multiprocessing/synchronize.py")[::-1]
-    scene = Scene("data", trainer(*NEXT), (seen(lock), seen(lock)))
-    assert find(scene).code == "workers_locked"
+    context = StallContext("data", trainer(*NEXT), (seen(lock), seen(lock)))
+    assert find(context).code == "workers_locked"
 
 
 @pytest.mark.parametrize(
@@ -91,20 +91,20 @@ def test_several_workers_at_one_lock() -> None:
 )
 def test_native_waits_are_told_by_the_system_call(syscall: str, code: str) -> None:
     """Where no frame of Python says what is waited for, the kernel does: recvfrom, poll, futex, …"""
-    assert find(Scene("other", trainer(syscall=syscall))).code == code
+    assert find(StallContext("other", trainer(syscall=syscall))).code == code
 
 
 def test_without_a_stack_that_is_said() -> None:
     """No permission, no stack: the cause is unknown, why stands there, and what the kernel still knows."""
     waiting = Waits("device", "ioctl", "nv_wait")
-    found = find(Scene("data", Seen(Stacks(1, why="Permission denied"), "S", waiting)))
-    assert (found.code, found.place) == ("unknown", None)
+    found = find(StallContext("data", Seen(Stacks(1, why="Permission denied"), "S", waiting)))
+    assert (found.code, found.frame) == ("unknown", None)
     assert found.text == "no stack: Permission denied; it waits for a device driver (ioctl, nv_wait)"
 
 
 def test_a_person_at_a_debugger_is_no_fault() -> None:
     """Whatever the debugger waits in, it is named as such."""
-    assert find(Scene("other", trainer(LIB + "cmd.py", LIB + "pdb.py"))).code == "debugger"
+    assert find(StallContext("other", trainer(LIB + "cmd.py", LIB + "pdb.py"))).code == "debugger"
 
 
 def test_a_compiler_at_work_is_known() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from monitor.agent import terminal
-from monitor.agent.terminal import NAME, Said, Terminal, line
+from monitor.agent.terminal import NAME, Terminal, TerminalLines, line
 
 STALL = {
     "kind": "stall", "rank": 1, "for_s": 7.5, "phase": "data", "location": "data.py:9",
@@ -40,7 +40,7 @@ def test_words(event: dict[str, Any], said: str | None) -> None:
 
 def test_what_is_said_is_heard_once(tmp_path: Path) -> None:
     """In order, each line once, and none before it is whole."""
-    told, heard = Terminal(tmp_path), Said(tmp_path)
+    told, heard = Terminal(tmp_path), TerminalLines(tmp_path)
     assert heard.new() == []
     told.tell(STALL)
     told.tell({"kind": "stall_over", "rank": 1, "for_s": 9.0})
@@ -53,7 +53,7 @@ def test_what_is_said_is_heard_once(tmp_path: Path) -> None:
 def test_a_terminal_is_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After so many lines no more come; and a spool that is gone is no trouble."""
     monkeypatch.setattr(terminal, "LINES", 3)
-    told, heard = Terminal(tmp_path), Said(tmp_path)
+    told, heard = Terminal(tmp_path), TerminalLines(tmp_path)
     for _ in range(5):
         told.tell(STALL)
     Terminal(tmp_path / "gone").tell(STALL)

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from simulated_run import PlayedHub, PlayedRun, shows_step
 from waiting import until
 
-from monitor.web.app import doors_of
+from monitor.web.app import services_of
 
 pytestmark = pytest.mark.browser
 
@@ -22,9 +22,9 @@ DIVERGED = {"en": "Loss is not finite", "zh-CN": "损失不是有限值"}
 
 def connected(hub: PlayedHub) -> tuple[int, int, int]:
     """Browsers that the hub lets in, that it sends to, and whose connections are open."""
-    doors = doors_of(hub._app)
-    peers = list(doors.sockets.server.eio.sockets.values())
-    return doors.live.viewers, doors.live.publisher.viewers, sum(not peer.closed for peer in peers)
+    services = services_of(hub._app)
+    peers = list(services.sockets.server.eio.sockets.values())
+    return services.live.viewers, services.live.publisher.viewers, sum(not peer.closed for peer in peers)
 
 
 def shows(page: Page, step: int, says: dict[str, str], findings: int) -> None:
@@ -84,4 +84,4 @@ def test_one_goes_and_the_others_stay(hub: PlayedHub, training: PlayedRun, scree
         training.play(1)
         for page in screens:
             shows_step(page, training.steps)
-    assert doors_of(hub._app).live.publisher._rooms == {}
+    assert services_of(hub._app).live.publisher._rooms == {}

@@ -83,16 +83,16 @@ def test_ranks() -> None:
 def test_rows_are_told_once() -> None:
     """Each row is in one update and in no other, JSON-safe."""
     training = Training()
-    state, marks, times = fed(training.start()), {}, []
+    state, row_counts, times = fed(training.start()), {}, []
     for _ in range(6):
         state.take(training.batch(25))
         state.take(training.sample("proc/0", rss_mb=500.0))
-        rows = view.fresh_rows(state, marks)
+        rows = view.fresh_rows(state, row_counts)
         json.dumps(rows, allow_nan=False)
         times += rows["proc/0"]["t_s"]
     assert times == sorted(set(times))
     assert len(times) == 6
-    assert view.fresh_rows(state, marks) == {}
+    assert view.fresh_rows(state, row_counts) == {}
 
 
 def test_newest_rows() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.lifecycle import Record
 from monitor.diagnosis.core.messages import message
-from monitor.report.contract import finding_form, record_of, untold
+from monitor.report.contract import finding_form, record_of, without_templates
 from monitor.strict_json import plain
 
 FINDING = Finding(
@@ -83,5 +83,5 @@ def test_what_was_said_travels_with_its_template() -> None:
     assert form["cause"] == "slower data"
     stored = json.loads(json.dumps(form))
     assert finding_form(record_of(stored)) == form
-    assert list(untold(form)) == KEYS
-    assert untold(None) is None
+    assert list(without_templates(form)) == KEYS
+    assert without_templates(None) is None

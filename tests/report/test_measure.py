@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scratch import scratch
 
 from monitor.batch import Batch, Block
-from monitor.report.measure import Measures, brief, measure
+from monitor.report.measure import Measures, measure, quick_measures
 from monitor.schema import PHASES
 from monitor.store import Store
 
@@ -138,9 +138,9 @@ def test_brief(tmp_path: Path) -> None:
     """The list of runs tells steps, rate and duration of the rank that came furthest."""
     training = Training()
     with Store(tmp_path / "s", create=True) as store:
-        assert brief(store) == {"steps": 0, "steps_per_s": None, "duration_s": None}
+        assert quick_measures(store) == {"steps": 0, "steps_per_s": None, "duration_s": None}
         store.append(training.batch(101))
-        assert brief(store) == pytest.approx({"steps": 101, "steps_per_s": 50.0, "duration_s": 2.0})
+        assert quick_measures(store) == pytest.approx({"steps": 101, "steps_per_s": 50.0, "duration_s": 2.0})
 
 
 def test_ranks_told_in_averages_count_in_throughput(tmp_path: Path) -> None:

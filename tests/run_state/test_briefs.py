@@ -95,7 +95,7 @@ def test_rates_are_of_all_ranks() -> None:
 def test_the_picture_has_every_rank_once() -> None:
     """Whether a rank is told step by step or in averages makes no difference to it."""
     state, _ = played(10)
-    seen = state.heat.picture(0.0, 8.0, 4)
+    seen = state.timeline.between(0.0, 8.0, 4)
     assert len(seen.ranks) == 32
     assert set(seen.steps.sum(axis=1).tolist()) == {80.0}
     assert seen.over("comm_ms") == pytest.approx([20.0] * 32)
@@ -132,7 +132,7 @@ def test_a_restored_run_is_as_it_was(tmp_path: Path) -> None:
         again = restore(RUN, store)
     assert [rank.step for rank in again.ranks.values()] == [rank.step for rank in state.ranks.values()]
     assert sum(rank.reduced for rank in again.ranks.values()) == 28
-    assert again.heat.picture(0.0, 9.6, 4).steps.sum() == state.heat.picture(0.0, 9.6, 4).steps.sum()
+    assert again.timeline.between(0.0, 9.6, 4).steps.sum() == state.timeline.between(0.0, 9.6, 4).steps.sum()
 
 
 def test_memory_is_a_sum_of_newest_values() -> None:

@@ -11,7 +11,7 @@ from batches import RUN, Training
 
 from monitor.batch import Batch
 from monitor.pipeline import Pipeline
-from monitor.run_state.clock_alignment import BELIEVED_S, Together
+from monitor.run_state.clock_alignment import BELIEVED_S, ClockAlignment
 from monitor.store import FILE_NAME, Store
 
 BEGAN = 1.8e9
@@ -88,18 +88,18 @@ def test_the_first_to_die_is_told_though_its_clock_is_ahead(tmp_path: Path) -> N
 @pytest.mark.parametrize("started", [None, "yesterday", math.inf, BEGAN + 2 * BELIEVED_S, True])
 def test_a_clock_that_cannot_be_believed_moves_nothing(started: object) -> None:
     """A machine that thinks it is 1970 does not begin decades before the run."""
-    together = Together()
+    clocks = ClockAlignment()
     told = host("b", 1).batch(5, {"kind": "run", "t_s": 0.0, "started_unix_s": started})
-    assert together.place(told, BEGAN) == told
-    assert together.place(told, None) == told
+    assert clocks.align(told, BEGAN) == told
+    assert clocks.align(told, None) == told
 
 
 def test_all_times_of_a_batch_move_together() -> None:
     """Rows, events and the moment of sending; what is no time stays."""
-    together = Together()
+    clocks = ClockAlignment()
     run = {"kind": "run", "t_s": 0.0, "started_unix_s": BEGAN + 5.0}
     stall = {"kind": "stall", "t_s": 2.0, "since_s": 1.0, "for_s": 1.0}
-    told = together.place(host("b", 1).batch(2, run, stall), BEGAN)
+    told = clocks.align(host("b", 1).batch(2, run, stall), BEGAN)
     assert told.sent_s == pytest.approx(5.04)
     assert list(told.blocks[0].t_s) == pytest.approx([5.02, 5.04])
     assert told.events[1] == {"kind": "stall", "t_s": 7.0, "since_s": 6.0, "for_s": 1.0}

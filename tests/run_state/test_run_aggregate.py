@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor.batch import Batch, Block
 from monitor.run_state.columns import Columns
-from monitor.run_state.run_aggregate import Pulse
+from monitor.run_state.run_aggregate import RunAggregator
 
 
 class Beating:
@@ -19,13 +19,13 @@ class Beating:
 
     def __init__(self, *ranks: int) -> None:
         self.ranks = {rank: Columns(10_000) for rank in ranks or (0,)}
-        self.pulse = Pulse()
+        self.aggregator = RunAggregator()
 
     def take(self, batch: Batch, *, last: bool = False) -> dict[str, float] | None:
         for block in batch.blocks:
             rank = int(block.stream.removeprefix("rank/"))
             self.ranks[rank].append(block.first, block.t_s, block.columns)
-        row = self.pulse.beat(batch.sent_s, self.ranks, last=last)
+        row = self.aggregator.next_row(batch.sent_s, self.ranks, last=last)
         return None if row is None else {key: column[0] for key, column in row.columns.items()}
 
 
@@ -48,7 +48,7 @@ def test_once_a_second() -> None:
     training, beating = Training(), Beating()
     rows = [beating.take(training.batch(25)) is not None for _ in range(8)]
     assert rows == [False, True] * 4
-    block = beating.pulse.beat(99.0, beating.ranks)
+    block = beating.aggregator.next_row(99.0, beating.ranks)
     assert isinstance(block, Block)
     assert (block.stream, block.first, list(block.t_s)) == ("run", 4, [99.0])
 
@@ -109,7 +109,7 @@ def test_the_first_step_is_not_in_the_quantiles() -> None:
 def test_nothing_yet() -> None:
     """Before the first step there is no row."""
     assert Beating().take(Training().batch(0, idle_s=5.0)) is None
-    assert Pulse().beat(5.0, {}) is None
+    assert RunAggregator().next_row(5.0, {}) is None
 
 
 def test_the_last_row() -> None:
@@ -123,11 +123,11 @@ def test_going_on_after_a_restart() -> None:
     training, steps = Training(), Columns(1000)
     old = training.batch(100).blocks[0]
     steps.append(old.first, old.t_s, old.columns)
-    pulse = Pulse(number=7, told_s=1.5)
-    pulse.skip(0, steps)
+    aggregator = RunAggregator(number=7, last_row_s=1.5)
+    aggregator.skip(0, steps)
     new = training.batch(50).blocks[0]
     steps.append(new.first, new.t_s, new.columns)
-    row = pulse.beat(3.0, {0: steps})
+    row = aggregator.next_row(3.0, {0: steps})
     assert row is not None
     assert row.first == 7
     assert row.columns["steps_per_s"][0] == pytest.approx(50)

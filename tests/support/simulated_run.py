@@ -17,7 +17,7 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from monitor.batch import MAX_ROWS, Batch, Block
 from monitor.pipeline import Pipeline
 from monitor.schema import PHASES
-from monitor.web.app import create_app, doors_of
+from monitor.web.app import create_app, services_of
 from monitor.web.auth import Tokens
 from monitor.web.server import Server
 
@@ -56,10 +56,10 @@ class PlayedHub:
     def stop(self) -> None:
         """Gone, as after a crash: port closed, connections cut."""
         self._server.stop()
-        sockets = doors_of(self._app).sockets
+        sockets = services_of(self._app).sockets
         for peer in list(sockets.server.eio.sockets.values()):
             peer.close(wait=False, abort=True)
-        doors_of(self._app).live.publisher.close()
+        services_of(self._app).live.publisher.close()
         self.pipeline.close()
 
 

@@ -14,7 +14,7 @@ import socketio
 
 from monitor.batch import Batch, Block
 from monitor.pipeline import Pipeline
-from monitor.web.app import Doors, doors_of
+from monitor.web.app import HubServices, services_of
 
 VIEWER, INGEST = "v" * 32, "i" * 32
 #: Longest that a test waits for something that happens at once on an idle machine.
@@ -64,8 +64,8 @@ class Hub:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def doors(self) -> Doors:
-        return doors_of(self.app)
+    def services(self) -> HubServices:
+        return services_of(self.app)
 
     def get(self, path: str, token: str | None = VIEWER, **kwargs: Any) -> requests.Response:
         headers = kwargs.pop("headers", {})

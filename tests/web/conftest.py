@@ -36,7 +36,7 @@ def start_hub(tmp_path: Path) -> Iterator[Callable[..., Hub]]:
     for hub, server in started:
         hub.close()
         server.stop()
-        hub.doors.close()
+        hub.services.close()
         hub.pipeline.close()
 
 

@@ -15,7 +15,7 @@ from waiting import until
 from webhub import Hub, make_batch
 
 from monitor.batch import to_bytes
-from monitor.web.app import doors_of
+from monitor.web.app import services_of
 from monitor.web.source import Source
 
 
@@ -40,19 +40,19 @@ def test_two_hubs_in_one_process_share_nothing(start_hub: Callable[..., Hub]):
     """No globals: what one hub knows the other does not."""
     one, other = start_hub(), start_hub()
     one.viewer()
-    assert (one.doors.live.viewers, other.doors.live.viewers) == (1, 0)
+    assert (one.services.live.viewers, other.services.live.viewers) == (1, 0)
     assert one.app is not other.app
 
 
 def test_a_hub_is_busy_while_anybody_is_connected(hub: Hub):
     """An agent or a viewer; a read by REST does not count."""
-    assert not hub.doors.busy
+    assert not hub.services.busy
     hub.get("/api/runs")
-    assert not hub.doors.busy
+    assert not hub.services.busy
     viewer = hub.viewer()
-    assert hub.doors.busy
+    assert hub.services.busy
     viewer.disconnect()
-    until(lambda: not hub.doors.busy)
+    until(lambda: not hub.services.busy)
 
 
 def test_a_fault_of_ours_is_logged_and_not_shown(
@@ -76,16 +76,16 @@ def test_an_address_is_right_or_it_is_not(hub: Hub):
 def test_closed_doors_send_everybody_away(hub: Hub):
     """Agents keep what was not answered; nothing is taken any more."""
     agent, viewer = hub.agent("run-1"), hub.viewer()
-    hub.doors.close()
+    hub.services.close()
     until(lambda: not agent.connected and not viewer.connected)
-    assert not hub.doors.busy
+    assert not hub.services.busy
 
 
 def test_the_doors_are_found_on_the_app(hub: Hub):
     """For whoever runs the hub."""
-    assert doors_of(hub.app) is hub.doors
+    assert services_of(hub.app) is hub.services
     with pytest.raises(KeyError):
-        doors_of(flask.Flask("other"))
+        services_of(flask.Flask("other"))
 
 
 def test_every_route_is_documented(hub: Hub):

@@ -32,7 +32,7 @@ def test_the_page_lives_within_its_policy(hub: Hub, page: Any):
     page.wait_for_selector(".js-plotly-plot", state="attached")
     assert page.complaints == []
     assert page.evaluate("document.cookie") == ""
-    assert hub.doors.live.viewers == 1
+    assert hub.services.live.viewers == 1
 
 
 TRIES = """([socket, read]) => Promise.all([

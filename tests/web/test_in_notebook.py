@@ -118,4 +118,4 @@ def test_where_no_websocket_passes_the_page_asks_instead(chromium: Any, proxied:
         assert page.locator(".banner.warning").count() == 0
     finally:
         context.close()
-    assert hub.doors.live.viewers == 0
+    assert hub.services.live.viewers == 0

@@ -45,7 +45,7 @@ def test_welcome_comes_after_the_door_has_opened(hub: Hub):
 def test_no_other_token_lets_an_agent_in(hub: Hub, token: object):
     """The viewer's token, half a token, and no token are all refused, with words."""
     assert "token" in hub.refusal("/ingest", {"token": token, "run": "run-1", "host": "box"})
-    assert hub.doors.ingest.agents == 0
+    assert hub.services.ingest.agents == 0
 
 
 @pytest.mark.parametrize("run", ["../x", "", ".", "..", "a/b", "a\n", "x" * 129, None, 3, "a\0"])
@@ -102,16 +102,16 @@ def test_an_oversized_batch_ends_the_connection_only(hub: Hub, monkeypatch: pyte
     """More bytes than a batch can have are not collected: the connection ends, the hub goes on."""
     agent = hub.agent("run-2")
     agent.emit("batch", b"x" * (9 * 1024 * 1024), namespace="/ingest")
-    until(lambda: hub.doors.ingest.agents == 0)
+    until(lambda: hub.services.ingest.agents == 0)
     assert hub.get("/healthz").status_code == 200
 
 
 def test_a_gone_agent_leaves_nothing(hub: Hub):
     """A disconnected agent is no longer counted, so that an ephemeral hub may go."""
     agent = hub.agent("run-2")
-    assert hub.doors.busy
+    assert hub.services.busy
     agent.disconnect()
-    until(lambda: not hub.doors.busy)
+    until(lambda: not hub.services.busy)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -167,4 +167,4 @@ def test_a_failure_at_the_door_keeps_it_shut(start_hub: Callable[..., Hub], monk
     monkeypatch.setattr(Ingest, "on_connect", lambda *_: 1 / 0)
     with pytest.raises(socketio.exceptions.ConnectionError):
         hub.agent("run-1")
-    assert hub.doors.ingest.agents == 0
+    assert hub.services.ingest.agents == 0

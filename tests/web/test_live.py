@@ -13,7 +13,7 @@ from waiting import until
 from webhub import INGEST, VIEWER, Hub, make_batch
 
 from monitor.batch import to_bytes
-from monitor.web.live import Encoded, Rooms, StrictPacket
+from monitor.web.live import Encoded, SocketManager, StrictPacket
 
 
 class Screen:
@@ -71,14 +71,14 @@ def test_a_viewer_that_never_acknowledges_holds_nothing_up(hub: Hub):
     slow = hub.viewer()
     slow.eio.handlers["message"] = lambda data: None  # reads, but answers nothing
     slow.emit("watch", {"run": "run-1"}, namespace="/live")
-    until(lambda: hub.doors.live.publisher.viewers == 1)
+    until(lambda: hub.services.live.publisher.viewers == 1)
     quick, agent = Screen(hub, {"run": "run-1"}), hub.agent("run-1")
     quick.next()
     for seq in range(1, 6):
         hub.pipeline.publish("run-1", state(seq, filler="x" * 100_000))
         assert quick.next()["seq"] == seq
         assert agent.call("batch", to_bytes(make_batch(seq=seq + 1)), namespace="/ingest") == {"seq": seq + 1}
-    waiting = [peer.queue.qsize() for peer in hub.doors.sockets.server.eio.sockets.values()]
+    waiting = [peer.queue.qsize() for peer in hub.services.sockets.server.eio.sockets.values()]
     assert max(waiting) <= 1
 
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_watched_is_said(hub: Hub, wish: Any):
 def test_no_other_token_lets_a_viewer_in(hub: Hub, token: object):
     """The agents' token shows nothing."""
     assert "token" in hub.refusal("/live", {"token": token})
-    assert hub.doors.live.viewers == 0
+    assert hub.services.live.viewers == 0
 
 
 @pytest.mark.parametrize("auth", [None, [], "v" * 32, {"token": {"a": 1}}, 5])
@@ -128,7 +128,7 @@ def test_cookie_and_bearer_let_a_viewer_in(hub: Hub):
     cookie = hub.get(f"/?token={VIEWER}", token=None).headers["Set-Cookie"].split(";")[0]
     hub.client("/live", headers={"Cookie": cookie})
     hub.client("/live", headers={"Authorization": f"Bearer {VIEWER}"})
-    assert hub.doors.live.viewers == 2
+    assert hub.services.live.viewers == 2
 
 
 @pytest.mark.parametrize("origin", ["null", "https://evil.example", "http://localhost:1", "file://"])
@@ -152,8 +152,8 @@ def test_a_gone_viewer_leaves_nothing(hub: Hub):
     screen = Screen(hub, {"run": "run-1"})
     screen.next()
     screen.client.disconnect()
-    until(lambda: hub.doors.live.viewers == 0)
-    publisher, manager = hub.doors.live.publisher, hub.doors.sockets.server.manager
+    until(lambda: hub.services.live.viewers == 0)
+    publisher, manager = hub.services.live.publisher, hub.services.sockets.server.manager
     until(lambda: not publisher.viewers and not manager.callbacks)
     assert publisher._rooms == {}
 
@@ -163,7 +163,7 @@ def test_a_run_that_cannot_be_read_is_said(hub: Hub, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(hub.pipeline, "snapshot", lambda run: 1 / 0)
     screen = Screen(hub, {"run": "run-1"})
     assert "cannot be read" in screen.answer["error"]
-    assert hub.doors.live.publisher.viewers == 0
+    assert hub.services.live.publisher.viewers == 0
 
 
 def test_pieces_are_not_collected(hub: Hub):
@@ -189,5 +189,5 @@ def test_a_viewer_has_one_open_acknowledgement_at_most(hub: Hub):
     for seq in (1, 2, 3):
         hub.pipeline.publish("run-1", state(seq))
         screen.next()
-    manager: Rooms = hub.doors.sockets.server.manager
+    manager: SocketManager = hub.services.sockets.server.manager
     until(lambda: all(len(open_) <= 1 for open_ in manager.callbacks.values()))

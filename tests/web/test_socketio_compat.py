@@ -102,7 +102,7 @@ def test_namespace_handlers():
 def test_sessions(hub: Hub):
     """`sockets` holds every session, and `close(wait=False, abort=True)` ends one."""
     client = hub.viewer()
-    server = hub.doors.sockets.server
+    server = hub.services.sockets.server
     assert len(server.eio.sockets) == 1
     socketio_compat.end_connections(server)
     until(lambda: not client.connected)

@@ -63,7 +63,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def connections(hub: Hub) -> int:
-    return sum(not peer.closed for peer in hub.doors.sockets.server.eio.sockets.values())
+    return sum(not peer.closed for peer in hub.services.sockets.server.eio.sockets.values())
 
 
 def test_compression_is_never_agreed_on(hub: Hub):
@@ -142,7 +142,7 @@ def test_a_viewer_cannot_send_much_either(hub: Hub):
     """It has only requests to make."""
     viewer = hub.viewer()
     viewer.emit("watch", {"run": "x" * 100_000}, namespace="/live")
-    until(lambda: hub.doors.live.viewers == 0)
+    until(lambda: hub.services.live.viewers == 0)
 
 
 def test_a_flood_is_not_collected(hub: Hub, monkeypatch: pytest.MonkeyPatch):
@@ -172,10 +172,10 @@ def test_a_viewer_that_does_not_read_is_given_up(hub: Hub, monkeypatch: pytest.M
     monkeypatch.setattr(websocket, "SEND_S", 1)
     raw = Raw(hub)
     raw.frame(f'40/live,{{"token":"{VIEWER}"}}'.encode())
-    until(lambda: hub.doors.live.viewers == 1)
+    until(lambda: hub.services.live.viewers == 1)
     hub.pipeline.states["run-1"] = {"run": "run-1", "seq": 1, "filler": "x" * 30_000_000}
     raw.frame(b'42/live,["watch",{"run":"run-1"}]')
-    until(lambda: hub.doors.live.viewers == 0)
+    until(lambda: hub.services.live.viewers == 0)
     raw.socket.close()
 
 
@@ -240,7 +240,7 @@ def test_known_tricks_do_nothing(hub: Hub, packet: str):
     raw.frame(b"4" + packet.encode())
     raw.socket.shutdown(socket.SHUT_WR)
     assert raw.ended()
-    until(lambda: hub.doors.live.viewers == 0)
+    until(lambda: hub.services.live.viewers == 0)
     assert hub.get("/api/runs").status_code == 200
 
 

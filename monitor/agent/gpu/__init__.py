@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
 from monitor.agent.gpu.amd import Amd
-from monitor.agent.gpu.asking import Asking, reason
 from monitor.agent.gpu.device import Device, Wanted, chosen, wanted
+from monitor.agent.gpu.driver_calls import DriverCalls, reason
 from monitor.agent.gpu.nvidia import Nvidia
 from monitor.schema import keys_of
 
@@ -43,15 +43,15 @@ class GpuSampler:
     """Opens the drivers at `start` and reads every device that the run may use."""
 
     def __init__(self) -> None:
-        self._asking = Asking()
+        self._calls = DriverCalls()
         self._maker: Maker | None = None
         self._shown: list[Device] = []
-        self._told: list[dict[str, Any]] = []
+        self._events: list[dict[str, Any]] = []
 
     def start(self) -> None:
         """Find the devices. Where there are none, `events` says why."""
         why = []
-        for maker in (Nvidia(self._asking), Amd(self._asking)):
+        for maker in (Nvidia(self._calls), Amd(self._calls)):
             try:
                 maker.open()
             except Exception as error:  # noqa: BLE001 - drivers raise classes of their own
@@ -59,12 +59,12 @@ class GpuSampler:
             if maker.devices:
                 self._maker, self._shown = maker, list(maker.devices)
                 return
-        self._told.append({"kind": "no_gpu", "why": "; ".join(why) or "the driver lists no device"})
+        self._events.append({"kind": "no_gpu", "why": "; ".join(why) or "the driver lists no device"})
 
     def events(self) -> list[dict[str, Any]]:
         """`no_gpu`, `gpu_unread` and `gpu_error` events since the last call, without their time."""
-        told, self._told = self._told, []
-        return told + self._asking.events()
+        pending, self._events = self._events, []
+        return pending + self._calls.events()
 
     def facts(self) -> list[dict[str, Any]]:
         """The devices of this run: `gpu` (as in the stream's name), index, uuid, name, and others on it."""
@@ -97,5 +97,5 @@ class GpuSampler:
         return {device.key: self._row(self._maker, device, ours) for device in self._shown}
 
     def _row(self, maker: Maker, device: Device, ours: Collection[int]) -> dict[str, float]:
-        row = self._asking.ask(device.key, "sample", lambda: maker.row(device, ours)) or {}
+        row = self._calls.ask(device.key, "sample", lambda: maker.row(device, ours)) or {}
         return {key: row.get(key, math.nan) for key in _KEYS}

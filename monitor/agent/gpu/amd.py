@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from monitor.agent.gpu.asking import Asking, Limits, within
 from monitor.agent.gpu.device import Device
+from monitor.agent.gpu.driver_calls import DriverCalls, Limits, within
 from monitor.agent.gpu.processes import Held, named, occupancy
 
 #: Bytes of a megabyte, and of the mebibytes that amdsmi counts video memory in.
@@ -33,9 +33,9 @@ def _memory(smi: Any, handle: Any) -> Sequence[Any]:
 
 
 def _power(smi: Any, handle: Any) -> Sequence[Any]:
-    told = smi.amdsmi_get_power_info(handle)
-    now = told["current_socket_power"]
-    return (now if isinstance(now, int | float) and now else told["average_socket_power"],)
+    reply = smi.amdsmi_get_power_info(handle)
+    now = reply["current_socket_power"]
+    return (now if isinstance(now, int | float) and now else reply["average_socket_power"],)
 
 
 def _limit(smi: Any, handle: Any) -> Sequence[Any]:
@@ -48,13 +48,13 @@ def _temperature(smi: Any, handle: Any) -> Sequence[Any]:
 
 
 def _clock(smi: Any, handle: Any) -> Sequence[Any]:
-    told = smi.amdsmi_get_clock_info(handle, smi.AmdSmiClkType.GFX)
-    return told["clk"], told["max_clk"]
+    reply = smi.amdsmi_get_clock_info(handle, smi.AmdSmiClkType.GFX)
+    return reply["clk"], reply["max_clk"]
 
 
 def _errors(smi: Any, handle: Any) -> Sequence[Any]:
-    told = smi.amdsmi_get_gpu_total_ecc_count(handle)
-    return told["correctable_count"], told["uncorrectable_count"]
+    reply = smi.amdsmi_get_gpu_total_ecc_count(handle)
+    return reply["correctable_count"], reply["uncorrectable_count"]
 
 
 #: What is asked, what its values can be, and how.
@@ -72,8 +72,8 @@ READINGS: Sequence[tuple[str, Limits, Read]] = (
 class Amd:
     """The devices that amdsmi lists. What it has no counterpart for (Tensor Cores, throttle bits) is NaN."""
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, calls: DriverCalls) -> None:
+        self._calls = calls
         self._smi: Any = None
         self._others: dict[str, list[dict[str, Any]]] = {}
         self.devices: list[Device] = []
@@ -95,8 +95,8 @@ class Amd:
         self._smi = amdsmi
         for index, handle in enumerate(amdsmi.amdsmi_get_processor_handles()):
             key = str(index)
-            uuid = self._asking.ask(key, "UUID", partial(amdsmi.amdsmi_get_gpu_device_uuid, handle))
-            about = self._asking.ask(key, "name", partial(amdsmi.amdsmi_get_gpu_asic_info, handle)) or {}
+            uuid = self._calls.ask(key, "UUID", partial(amdsmi.amdsmi_get_gpu_device_uuid, handle))
+            about = self._calls.ask(key, "name", partial(amdsmi.amdsmi_get_gpu_asic_info, handle)) or {}
             name = str(about.get("market_name") or "AMD GPU")
             self.devices.append(Device(key, index, str(uuid or ""), name, handle, handle))
 
@@ -104,9 +104,9 @@ class Amd:
         """One row of `gpu/NAME/KEY`."""
         row: dict[str, float] = {}
         for call, limits, read in READINGS:
-            answer = self._asking.paced(device.key, call, partial(read, self._smi, device.handle))
+            answer = self._calls.paced(device.key, call, partial(read, self._smi, device.handle))
             row |= within(limits, answer)
-        held = self._asking.paced(device.key, "processes", partial(_held, self._smi, device.handle)) or []
+        held = self._calls.paced(device.key, "processes", partial(_held, self._smi, device.handle)) or []
         self._others[device.key] = named(held, ours)
         return row | occupancy(held, ours)
 

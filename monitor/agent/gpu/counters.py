@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from monitor.agent.gpu.asking import Asking, within
 from monitor.agent.gpu.device import Device
+from monitor.agent.gpu.driver_calls import DriverCalls, within
 
 #: NVML's field ids: key -> (id, scope, bytes per count). All NVLinks together is scope 2³² − 1.
 _ALL_LINKS = 0xFFFFFFFF
@@ -38,11 +38,11 @@ class Counters:
     """
 
     def __init__(
-        self, nvml: Any, device: Device, asking: Asking, now: Callable[[], float] = time.monotonic
+        self, nvml: Any, device: Device, calls: DriverCalls, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._nvml = nvml
         self._device = device
-        self._asking = asking
+        self._calls = calls
         self._now = now
         self._before: dict[str, tuple[float, float]] = {}
         self._fields = dict(FIELDS)
@@ -52,7 +52,7 @@ class Counters:
         row = dict.fromkeys(FIELDS, math.nan) | self._rates()
         if all(math.isnan(row[key]) for key in _PCIE) and not set(_PCIE) & set(self._before):
             row |= self._pcie()
-        millijoules = self._asking.paced(
+        millijoules = self._calls.paced(
             self._device.key,
             "energy",
             lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device.handle),
@@ -62,7 +62,7 @@ class Counters:
 
     def _rates(self) -> dict[str, float]:
         wanted = [(number, scope) for number, scope, _ in self._fields.values()]
-        answers = self._asking.paced(
+        answers = self._calls.paced(
             self._device.key,
             "traffic counters",
             lambda: list(self._nvml.nvmlDeviceGetFieldValues(self._device.handle, wanted)),
@@ -99,7 +99,7 @@ class Counters:
     def _pcie(self) -> dict[str, float]:
         """Where PCIe is not counted, what the driver measures in 20 ms; a slow call."""
         nvml, handle = self._nvml, self._device.handle
-        answer = self._asking.paced(
+        answer = self._calls.paced(
             self._device.key,
             "PCIe throughput",
             lambda: [nvml.nvmlDeviceGetPcieThroughput(handle, which) * 1e3 / MB for which in _PCIE.values()],

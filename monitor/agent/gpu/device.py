@@ -50,8 +50,8 @@ def wanted(facts: Mapping[str, Any], environment: Mapping[str, str] | None) -> W
     cuda, env, started = facts.get("cuda"), facts.get("env"), environment or {}
     uuids: tuple[str, ...] = ()
     if isinstance(cuda, Mapping):
-        told = cuda.get("uuids") or [cuda.get("uuid")]
-        uuids = tuple(str(uuid) for uuid in told if uuid) if isinstance(told, list) else ()
+        listed = cuda.get("uuids") or [cuda.get("uuid")]
+        uuids = tuple(str(uuid) for uuid in listed if uuid) if isinstance(listed, list) else ()
     seen = env.get("cuda_visible_devices") if isinstance(env, Mapping) else None
     visible = seen if isinstance(seen, str) else started.get("CUDA_VISIBLE_DEVICES")
     return Wanted(uuids, visible, started.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID")

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from monitor.agent.gpu.asking import Asking, within
 from monitor.agent.gpu.device import Device
+from monitor.agent.gpu.driver_calls import DriverCalls, within
 
 #: Key -> NVML's number of the metric: multiprocessors, any tensor operation, memory bandwidth; per cent.
 METRICS: Mapping[str, int] = {"gpu_sm_activity": 2, "gpu_tensor_activity": 5, "gpu_dram_activity": 10}
@@ -18,20 +18,20 @@ _VERSION = 1
 class Gpm:
     """One device's activity. Two samples are kept, and taken anew in turn."""
 
-    def __init__(self, nvml: Any, device: Device, asking: Asking) -> None:
+    def __init__(self, nvml: Any, device: Device, calls: DriverCalls) -> None:
         self._nvml = nvml
         self._device = device
-        self._asking = asking
+        self._calls = calls
         self._samples: list[Any] = []
         self._taken = False
         self._question: Any = None
-        asking.ask(device.key, "activity", self._open)
+        calls.ask(device.key, "activity", self._open)
 
     def row(self) -> dict[str, float]:
         """Percentages since the last call; NaN in the first one and where the GPU cannot tell."""
         if self._question is None:
             return within(LIMITS, None)
-        return within(LIMITS, self._asking.paced(self._device.key, "activity", self._measure))
+        return within(LIMITS, self._calls.paced(self._device.key, "activity", self._measure))
 
     def _open(self) -> None:
         nvml = self._nvml
@@ -40,8 +40,8 @@ class Gpm:
         self._samples = [nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()]
         question = nvml.c_nvmlGpmMetricsGet_t()
         question.version, question.numMetrics = _VERSION, len(METRICS)
-        for place, number in enumerate(METRICS.values()):
-            question.metrics[place].metricId = number
+        for index, number in enumerate(METRICS.values()):
+            question.metrics[index].metricId = number
         self._question = question
 
     def _measure(self) -> list[float | None]:
@@ -54,7 +54,7 @@ class Gpm:
         question = self._question
         question.sample1, question.sample2 = before, now
         self._nvml.nvmlGpmMetricsGet(question)
-        answers = [question.metrics[place] for place in range(len(METRICS))]
+        answers = [question.metrics[index] for index in range(len(METRICS))]
         return [answer.value if answer.nvmlReturn == 0 else None for answer in answers]
 
     def _take(self, sample: Any) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from monitor.agent.gpu.asking import Asking, within
 from monitor.agent.gpu.counters import Counters
 from monitor.agent.gpu.device import Device
+from monitor.agent.gpu.driver_calls import DriverCalls, within
 from monitor.agent.gpu.gpm import Gpm
 from monitor.agent.gpu.processes import Held, Processes, named, occupancy
 from monitor.agent.gpu.readings import READINGS, Reading
@@ -29,8 +29,8 @@ class Nvidia:
         devices: boards in order of PCI address; in place of one that is cut up by MIG, its parts.
     """
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, calls: DriverCalls) -> None:
+        self._calls = calls
         self._nvml: Any = None
         self._event_set: Any = None
         self._counters: dict[str, Counters] = {}
@@ -52,10 +52,10 @@ class Nvidia:
         for index in range(pynvml.nvmlDeviceGetCount()):
             self.devices += self._devices(index)
         for device in self.devices:
-            self._processes[device.key] = Processes(pynvml, device, self._asking)
-            self._gpm[device.key] = Gpm(pynvml, device, self._asking)
+            self._processes[device.key] = Processes(pynvml, device, self._calls)
+            self._gpm[device.key] = Gpm(pynvml, device, self._calls)
             if device.part is None:
-                self._counters[device.key] = Counters(pynvml, device, self._asking)
+                self._counters[device.key] = Counters(pynvml, device, self._calls)
         self._watch_errors()
 
     def row(self, device: Device, ours: Collection[int]) -> dict[str, float]:
@@ -88,17 +88,17 @@ class Nvidia:
                 data = nvml.nvmlEventSetWait(self._event_set, 0)
             except Exception:  # noqa: BLE001 - a timeout: no event
                 return
-            index = self._asking.ask("all", "index", partial(nvml.nvmlDeviceGetIndex, data.device))
+            index = self._calls.ask("all", "index", partial(nvml.nvmlDeviceGetIndex, data.device))
             if index is None or index in shown:
                 xid = int(data.eventData)
                 gpu = None if index is None else str(index)
-                self._asking.note({"kind": "gpu_error", "gpu": gpu, "xid": xid, "error": f"Xid {xid}"})
+                self._calls.note({"kind": "gpu_error", "gpu": gpu, "xid": xid, "error": f"Xid {xid}"})
 
     def _read(self, device: Device, reading: Reading) -> dict[str, float]:
         if reading.of == "whole" and device.part is not None:
             return within(reading.limits, None)
         handle = device.board if reading.of == "board" else device.handle
-        answer = self._asking.paced(
+        answer = self._calls.paced(
             device.key,
             reading.call,
             partial(reading.read, self._nvml, handle),
@@ -110,32 +110,32 @@ class Nvidia:
     def _devices(self, index: int) -> list[Device]:
         """A board, or the MIG parts it is cut into."""
         nvml, key = self._nvml, str(index)
-        board = self._asking.ask(key, "handle", partial(nvml.nvmlDeviceGetHandleByIndex, index))
+        board = self._calls.ask(key, "handle", partial(nvml.nvmlDeviceGetHandleByIndex, index))
         if board is None:
             return []
-        mode = self._asking.ask(key, "MIG mode", lambda: nvml.nvmlDeviceGetMigMode(board)[0], quiet=True)
+        mode = self._calls.ask(key, "MIG mode", lambda: nvml.nvmlDeviceGetMigMode(board)[0], quiet=True)
         parts = self._parts(index, board) if mode else []
         return parts or [self._described(Device(key, index, "", "", board, board))]
 
     def _parts(self, index: int, board: Any) -> list[Device]:
         nvml, found = self._nvml, []
-        count = self._asking.ask(str(index), "MIG parts", partial(nvml.nvmlDeviceGetMaxMigDeviceCount, board))
+        count = self._calls.ask(str(index), "MIG parts", partial(nvml.nvmlDeviceGetMaxMigDeviceCount, board))
         for number in range(min(count or 0, MAX_PARTS)):
             key = f"{index}.{number}"
             # Numbers without a part are errors, and there are up to seven.
-            handle = self._asking.ask(
+            handle = self._calls.ask(
                 key, "part", partial(nvml.nvmlDeviceGetMigDeviceHandleByIndex, board, number), quiet=True
             )
             if handle is None:
                 continue
-            part = self._asking.ask(key, "instance", partial(nvml.nvmlDeviceGetGpuInstanceId, handle))
+            part = self._calls.ask(key, "instance", partial(nvml.nvmlDeviceGetGpuInstanceId, handle))
             known = -1 if part is None else int(part)
             found.append(self._described(Device(key, index, "", "", handle, board, known)))
         return found
 
     def _described(self, device: Device) -> Device:
         def text(call: str, read: Callable[[Any], Any]) -> str:
-            value = self._asking.ask(device.key, call, partial(read, device.handle))
+            value = self._calls.ask(device.key, call, partial(read, device.handle))
             return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
 
         nvml = self._nvml
@@ -153,4 +153,4 @@ class Nvidia:
             return events
 
         if self.devices:
-            self._event_set = self._asking.ask("all", "critical errors", register)
+            self._event_set = self._calls.ask("all", "critical errors", register)

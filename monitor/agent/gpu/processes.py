@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from monitor.agent import proc
-from monitor.agent.gpu.asking import Asking
 from monitor.agent.gpu.device import Device
+from monitor.agent.gpu.driver_calls import DriverCalls
 
 #: Other processes that are named at most.
 NAMED = 8
@@ -46,11 +46,11 @@ def occupancy(held: Sequence[Held], ours: Collection[int]) -> dict[str, float]:
     if not mine:
         return dict(UNKNOWN)
     used = [each.util for each in held]
-    told = any(util is not None for util in used)
+    any_known = any(util is not None for util in used)
     return {
         "gpu_own_memory_mb": _sum(each.mb for each in mine),
         "gpu_others_memory_mb": _sum(each.mb for each in others),
-        "gpu_others_util": _sum(each.util or 0.0 for each in others) if told else math.nan,
+        "gpu_others_util": _sum(each.util or 0.0 for each in others) if any_known else math.nan,
     }
 
 
@@ -69,15 +69,15 @@ class Processes:
         nvml: the pynvml module.
     """
 
-    def __init__(self, nvml: Any, device: Device, asking: Asking) -> None:
+    def __init__(self, nvml: Any, device: Device, calls: DriverCalls) -> None:
         self._nvml = nvml
         self._device = device
-        self._asking = asking
+        self._calls = calls
         self._seen_us = 0
 
     def held(self) -> list[Held]:
         """Who is on it now."""
-        listed = self._asking.paced(self._device.key, "processes", self._list) or []
+        listed = self._calls.paced(self._device.key, "processes", self._list) or []
         used = self._used() if listed else {}
         return [Held(pid, mb, used.get(pid)) for pid, mb in listed]
 
@@ -98,7 +98,7 @@ class Processes:
         if self._device.part is not None:
             return {}
         nvml, handle = self._nvml, self._device.handle
-        found = self._asking.paced(
+        found = self._calls.paced(
             self._device.key,
             "use by process",
             lambda: list(nvml.nvmlDeviceGetProcessUtilization(handle, self._seen_us)),

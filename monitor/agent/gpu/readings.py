@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from monitor.agent.gpu.asking import Limits
+from monitor.agent.gpu.driver_calls import Limits
 
 MB = 1e6
 #: NVML's constants, which are part of its interface: memory errors since the driver was loaded.

@@ -20,8 +20,8 @@ SOURCE = Path(__file__).parent.with_name("nvml_stub.c")
 SERVANT = """
 import json, sys
 import pynvml
-from monitor.agent.gpu import GpuSampler, Wanted, asking
-asking.COST, asking.RARE_S = 1e9, 0.0
+from monitor.agent.gpu import GpuSampler, Wanted, driver_calls
+driver_calls.COST, driver_calls.RARE_S = 1e9, 0.0
 calls = []
 def counted(name, ask=pynvml._nvmlGetFunctionPointer):
     calls.append(name)
@@ -36,7 +36,7 @@ for line in sys.stdin:
         sampler = GpuSampler()
         sampler.start()
     if method == "pace":
-        asking.COST, asking.RARE_S = arguments
+        driver_calls.COST, driver_calls.RARE_S = arguments
     if method == "calls":
         answer, calls[:] = list(calls), []
     else:

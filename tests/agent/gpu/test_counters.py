@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from monitor.agent.gpu.asking import Asking
 from monitor.agent.gpu.counters import FIELDS, Counters
 from monitor.agent.gpu.device import Device
+from monitor.agent.gpu.driver_calls import DriverCalls
 
 OUT, IN = "gpu_pcie_out_mb_per_s", "gpu_pcie_in_mb_per_s"
 
@@ -48,8 +48,8 @@ class Bench:
 
     def __init__(self) -> None:
         self.now_s, self.nvml = 10.0, Nvml()
-        self.asking = Asking(lambda: self.now_s)
-        self.counters = Counters(self.nvml, Device("0", 0, "", ""), self.asking, lambda: self.now_s)
+        self.calls = DriverCalls(lambda: self.now_s)
+        self.counters = Counters(self.nvml, Device("0", 0, "", ""), self.calls, lambda: self.now_s)
 
     def row(self, after_s: float = 1.0, **counts: Any) -> dict[str, float]:
         self.now_s += after_s
@@ -110,7 +110,7 @@ def test_energy_is_told_between_samples() -> None:
     """Joules since the last one; NaN where it is not counted, said once."""
     bench = Bench()
     assert math.isnan(bench.row()["gpu_energy_j"])
-    assert [event["call"] for event in bench.asking.events()] == ["energy"]
+    assert [event["call"] for event in bench.calls.events()] == ["energy"]
     bench.nvml.millijoules = 5_000.0
     bench.row()
     bench.nvml.millijoules = 305_000.0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.agent.gpu.asking import COST, RARE_S
+from monitor.agent.gpu.driver_calls import COST, RARE_S
 from monitor.schema import keys_of
 
 from .conftest import ONE, Ask, Servant, boards, but

@@ -1,4 +1,4 @@
-"""Asking a driver with care: it may fail or take its time at any call, and must end nothing.
+"""Calling a driver with care: it may fail or take its time at any call, and must end nothing.
 
 An answer that does not come is no value, and said once. A call that takes long gets a rhythm of its own.
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 Limits = Mapping[str, tuple[float, float]]
 
 
-class Asking:
+class DriverCalls:
     """Asks, and remembers what failed and what is slow.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def told(finding: Mapping[str, Any]) -> str:
+def finding_text(finding: Mapping[str, Any]) -> str:
     """Severity, title, cause, where, advice, fix and gain; or that it is over."""
     over = " (over)" if finding.get("cleared_at_s") is not None else ""
     where, gain = finding.get("location"), finding.get("gain")
