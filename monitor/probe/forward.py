@@ -51,8 +51,7 @@ class ModuleHooks:
         self._patches: Patches | None = None
         # The step in which an outermost call runs, counted from 1: what is called inside it is part of it.
         self._inside = [0]
-        self._by_hand: bool | None = None
-        self._sampled: list[weakref.ref[nn.Parameter]] = []
+        self._sampled: list[weakref.ref[nn.Parameter]] | None = None
         self._learner: Learner
         self.timed: Timed
         self._is_trained: dict[int, bool] = {}
@@ -94,16 +93,16 @@ class ModuleHooks:
     def weights_version(self) -> int:
         """A number that changes when weights are updated: torch counts the writes into each parameter.
 
-        0 for ever where there is an optimizer, whose step will be seen: other writes are no steps then.
+        Weights that an optimizer holds are left out, for its step will be seen; unless it may be compiled.
         """
-        if self._by_hand is None:
-            self._by_hand = compiler_in_use() or not (optimizers() or optimizers_in_reach(user_frame(3)))
-        if not self._by_hand:
-            return 0
-        if not self._sampled:
+        if self._sampled is None:
+            stepping = () if compiler_in_use() else (*optimizers(), *optimizers_in_reach(user_frame(3)))
+            held = {id(p) for o in stepping for group in o.param_groups for p in group["params"]}
             every = [p for m in noted() for p in m.parameters(recurse=False) if p.requires_grad]
-            self._sampled = [weakref.ref(p) for p in (*every[:SAMPLED], *every[-SAMPLED:])]
-        living = [reference() for reference in self._sampled]
+            by_hand = [p for p in every if id(p) not in held]
+            if every:
+                self._sampled = [weakref.ref(p) for p in (*by_hand[:SAMPLED], *by_hand[-SAMPLED:])]
+        living = [reference() for reference in self._sampled or ()]
         return sum(parameter._version for parameter in living if parameter is not None)
 
     def training(self) -> bool:

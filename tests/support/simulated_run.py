@@ -173,5 +173,6 @@ class PlayedRun:
 
 
 def shows_step(page: Page, step: int) -> None:
-    """Wait until the page has come to this step."""
+    """Look at the page, and wait until it has come to this step. Chromium may rest a tab nobody looks at."""
+    page.bring_to_front()
     expect(page.locator(".fact .number").first).to_have_text(f"{step:,}".replace(",", "\u202f"))
