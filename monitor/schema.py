@@ -174,6 +174,35 @@ METRICS: tuple[Metric, ...] = (
     Metric("run_loss", "", "loss", "run", "mean", "mean"),
 )
 
+#: Signal -> the columns that nobody can know where what measures it is lost (see `probe/torch_compat.py`).
+#: A lost phase is null in the tape and the report; its time is then part of `other`.
+SIGNALS: dict[str, tuple[str, ...]] = {
+    "data": ("data_ms", "samples", "tokens", "data_cpu_ms", "batch_elements"),
+    "samples": ("samples", "tokens", "batch_elements"),
+    "h2d": ("h2d_ms",),
+    "forward": ("forward_ms",),
+    "backward": ("backward_ms", "loss", "backward_calls"),
+    "loss": ("loss",),
+    "optimizer": ("optimizer_ms", "optimizer_steps"),
+    "comm": ("comm_ms", "syncs", "collective_ms", "collective_mb"),
+    "checkpoint": ("checkpoint_ms",),
+    "loss_scale": ("loss_scale",),
+    "amp_skipped": ("amp_skipped",),
+    "cuda_memory": (),
+    "cuda_syncs": ("cuda_syncs", "cuda_sync_ms"),
+    "empty_cache": ("cuda_empty_cache",),
+    "gpu_time": (),
+    "cuda": (),
+    "steps": (),
+    "compile": (),
+    "precision": (),
+    "ddp": (),
+    "model": (),
+    "loader": (),
+    "environment": (),
+    "facts": (),
+}
+
 BY_KEY = {metric.key: metric for metric in METRICS}
 
 #: Metrics that the tape carries, in the order of its slots.

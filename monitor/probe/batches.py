@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from monitor.probe import torch_compat
 from monitor.probe.recorder import ELEMENTS, SAMPLES, TOKENS
 
 #: How deep a batch is searched for tensors, and how many are looked at.
@@ -31,7 +32,7 @@ def count(batch: Any, values: list[Any]) -> None:
             add(values, ELEMENTS, inputs.numel() + targets.numel())
         return
     # A shape asked of a tensor's subclass would run the subclass's own code, and cost 30 µs a batch.
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch_compat.plain_tensors():
         _count(batch, values)
 
 

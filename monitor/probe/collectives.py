@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import distributed
 
+from monitor.probe import torch_compat
 from monitor.probe.batches import add
 from monitor.probe.clock import BEFORE, COMM
 from monitor.probe.patches import Patches
@@ -34,18 +35,16 @@ METHODS = (
     "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "scatter", "send",
 )  # fmt: skip
 
-#: The module of functional collectives. It is loaded when somebody uses them, and not by us.
-FUNCTIONAL = "torch.distributed._functional_collectives"
-
 
 def install_collectives(recorder: Recorder, patches: Patches) -> None:
     """Time what waits for other ranks. Nothing where torch has no collectives."""
     if not distributed.is_available():
         return
     make = _timed(recorder)
+    group, _ = torch_compat.owner(torch_compat.PROCESS_GROUP)
     for name in METHODS:
-        patches.replace(distributed.ProcessGroup, name, make)
-    patches.replace(distributed.Work, "wait", make)
+        patches.replace(group, name, make)
+    patches.replace(*torch_compat.owner(torch_compat.WORK_WAIT), make)
     _follow_functional(recorder, patches, make)
 
 
@@ -53,12 +52,11 @@ def _follow_functional(recorder: Recorder, patches: Patches, make: Make) -> None
     """Time their wait as well, from the moment on at which they are there."""
 
     def look() -> None:
-        module = sys.modules.get(FUNCTIONAL)
-        if module is not None and look in recorder.watchers:
+        if torch_compat.WAIT_TENSOR.module in sys.modules and look in recorder.watchers:
             recorder.watchers.remove(look)
-            patches.replace(module, "wait_tensor", _eager(recorder, make))
+            patches.replace(*torch_compat.owner(torch_compat.WAIT_TENSOR), _eager(recorder, make))
 
-    recorder.watchers.append(look)
+    recorder.watch(look, "comm")
     look()
 
 
@@ -69,10 +67,10 @@ def _eager(recorder: Recorder, make: Make) -> Make:
     def make_wait(original: Callable[..., Any]) -> Callable[..., Any]:
         timed = make(original)
 
-        def wait_tensor(tensor: Any) -> Any:
+        def wait_tensor(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if compiling():
-                return original(tensor)
-            result = timed(tensor)
+                return original(tensor, *args, **kwargs)
+            result = timed(tensor, *args, **kwargs)
             if recorder.here and type(tensor) is torch.Tensor:
                 add(values, COLLECTIVE_MB, tensor.numel() * tensor.element_size() / 1e6)
             return result
@@ -100,7 +98,7 @@ def _timed(recorder: Recorder) -> Make:
                         if size := _size(args[0]):
                             add(values, COLLECTIVE_MB, size / 1e6)
                     except Exception as error:  # noqa: BLE001 - the training must not notice
-                        recorder.fail(error)
+                        recorder.signal_lost("comm", error)
 
         return collective
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from monitor.probe import torch_compat
 from monitor.probe.source_location import foreign, short
 
 #: Breaks, and recompiled functions, that are told of; the most frequent first.
@@ -40,10 +41,10 @@ class Compiler:
         Args:
             step: steps done so far.
         """
-        utils = sys.modules.get("torch._dynamo.utils")
-        if utils is None:
+        if torch_compat.COMPILATION_METRICS.module not in sys.modules:
             return None
-        counters, entries = utils.counters, utils.get_compilation_metrics()
+        counters = torch_compat.value(torch_compat.DYNAMO_COUNTERS)
+        entries = torch_compat.value(torch_compat.COMPILATION_METRICS)()
         newest = _start_us(entries[-1]) if entries else 0
         state = newest, sum(counters["frames"].values()), sum(counters["graph_break"].values())
         if state == self._read:
@@ -63,7 +64,7 @@ class Compiler:
             "compilations": self._count,
             "limit_hit": self._limit_hit,
             "location": self._place,
-            "graph_breaks": breaks(utils),
+            "graph_breaks": breaks(counters, _records_of_breaks()),
             "recompiles": [dict(one) for one in again[:REASONS]],
         }
         return self._facts
@@ -96,17 +97,20 @@ def _start_us(entry: Any) -> int:
     return int(getattr(entry, "start_time_us", None) or 1e6 * (entry.start_time or 0))
 
 
-def breaks(utils: Any) -> list[dict[str, Any]]:
-    """Where graphs broke, with torch's reason: from its records of breaks, else from its counters.
+def _records_of_breaks() -> Iterable[Any]:
+    if not torch_compat.has(torch_compat.GRAPH_BREAK_REASONS):
+        return ()
+    found: Iterable[Any] = torch_compat.value(torch_compat.GRAPH_BREAK_REASONS)
+    return found
 
-    Args:
-        utils: the module torch._dynamo.utils.
-    """
+
+def breaks(counters: Any, records: Iterable[Any]) -> list[dict[str, Any]]:
+    """Where graphs broke, with torch's reason: from its records of breaks, else from its counters."""
     found: Counter[tuple[str, str | None]] = Counter()
-    for record in list(getattr(utils, "graph_break_reasons", ())):
+    for record in list(records):
         found[str(record.reason)[:REASON_CHARS], _users(record.user_stack)] += 1
     known_reasons = {reason for reason, _ in found}
-    for reason, count in list(utils.counters["graph_break"].items()):
+    for reason, count in list(counters["graph_break"].items()):
         if str(reason)[:REASON_CHARS] not in known_reasons:
             found[str(reason)[:REASON_CHARS], None] = count
     return [

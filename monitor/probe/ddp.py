@@ -14,7 +14,7 @@ import statistics
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from operator import eq
 from threading import get_ident
 from typing import Any
@@ -23,9 +23,10 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from monitor.probe import facts
+from monitor.probe import facts, torch_compat
 from monitor.probe.batches import add
 from monitor.probe.clock import BACKWARD, BEFORE, COMM
+from monitor.probe.ddp_log import exposed_ns, first_bucket, measure_every, sent
 from monitor.probe.forward import ModuleHooks
 from monitor.probe.patches import Patches
 from monitor.probe.recorder import COLLECTIVE_MB, COLLECTIVE_MS, SYNCS, Recorder
@@ -71,10 +72,12 @@ class Replica:
         self.on_cpu = self.waits = module.device_type == "cpu"
         self.unused_bytes: int | None = None
         self.sampled: deque[tuple[int, int, int]] = deque(maxlen=SAMPLED)
-        log = self._log(module)
+        self._read_log = torch_compat.value(torch_compat.DDP_LOGGER)
+        self._backward_stats = torch_compat.value(torch_compat.DDP_BACKWARD_STATS)
+        log = self._read_log(module.logger)
         self.gradient_mb = log.ints_map.get("total_parameter_size_bytes", 0) / 1e6
         self._iteration = log.ints_map.get("iteration", 0)
-        self._ready = module.reducer.get_backward_stats()
+        self._ready = self._backward_stats(module.reducer)
         self._lags: deque[int] = deque(maxlen=SAMPLED)
         # It is not known yet, but will be after the next iteration; or never.
         self._lag = None if self._iteration < MEASURED else 0
@@ -83,8 +86,8 @@ class Replica:
         # for them the time that its log takes is small beside that.
         self.closely = self.on_cpu and bool(module.find_unused_parameters)
         if self.closely:
-            module.reducer._set_ddp_runtime_logging_sample_rate(1)
-        self._copy_ns = COPY_NS + BYTE_NS * max((p.nbytes for p in _sent(module)), default=0)
+            measure_every(module, 1)
+        self._copy_ns = COPY_NS + BYTE_NS * max((p.nbytes for p in sent(module)), default=0)
         self._first = first_bucket(module, log.strs_map)
 
     def ready_ns(self, module: DistributedDataParallel, began: int) -> tuple[int | None, int | None] | None:
@@ -99,7 +102,7 @@ class Replica:
         """
         if not began:
             return None
-        ready, before = module.reducer.get_backward_stats(), self._ready
+        ready, before = self._backward_stats(module.reducer), self._ready
         # A pass through a part of it leaves the others' times as they were: 0 after buckets were put together
         # anew. Two may be equal by chance.
         if not min(ready) or ((equal := sum(map(eq, ready, before))) and self._partial(module, ready, equal)):
@@ -111,9 +114,11 @@ class Replica:
 
     def _partial(self, module: DistributedDataParallel, ready: list[int], equal: int) -> bool:
         """Whether the pass left out those that took as long as before: too many, or one has no gradient."""
-        same, sent = map(eq, ready, self._ready), list(_sent(module))
-        lacks = (is_same and parameter.grad is None for parameter, is_same in zip(sent, same, strict=False))
-        return equal > len(ready) // MOST_EQUAL or (len(sent) == len(ready) and any(lacks))
+        same, travels = map(eq, ready, self._ready), list(sent(module))
+        lacks = (
+            is_same and parameter.grad is None for parameter, is_same in zip(travels, same, strict=False)
+        )
+        return equal > len(ready) // MOST_EQUAL or (len(travels) == len(ready) and any(lacks))
 
     def untold(self, module: DistributedDataParallel) -> bool:
         """Whether nothing is known of the newest pass: torch times none of a static graph's first one."""
@@ -129,7 +134,7 @@ class Replica:
         always = self.passes <= FIRST or self.closely
         if not always and self._lag is None:
             self._lag = 0
-        data = self._log(module)
+        data = self._read_log(module.logger)
         log, self._first = data.ints_map, first_bucket(module, data.strs_map)
         if log.get("iteration", 0) == self._iteration:
             return
@@ -147,7 +152,7 @@ class Replica:
         """Have torch measure as rarely as it does by itself."""
         module = self.reference()
         if module is not None and self.closely:
-            module.reducer._set_ddp_runtime_logging_sample_rate(TORCH_RATE)
+            measure_every(module, TORCH_RATE)
 
     def fact(self) -> dict[str, Any] | None:
         """How it was set up and what was seen of it; None when it is gone."""
@@ -157,7 +162,7 @@ class Replica:
             return None
         if self.unused_bytes is not None:
             fields["unused_parameter_size"] = self.unused_bytes
-        log = module._get_ddp_logging_data()
+        log = torch_compat.value(torch_compat.DDP_LOG)(module)
         return {
             **fields,
             **self._medians(),
@@ -171,10 +176,6 @@ class Replica:
             "class": type(module.module).__name__,
             "location": self.place,
         }
-
-    def _log(self, module: DistributedDataParallel) -> Any:
-        logger: Any = module.logger
-        return logger._get_ddp_logging_data()
 
     def _medians(self) -> dict[str, float]:
         if not self.sampled or self.waits:
@@ -202,17 +203,22 @@ class Ddp:
     def install(self, patches: Patches) -> None:
         """See every module that is wrapped from now on, and find those that are."""
         patches.replace(DistributedDataParallel, "__init__", self._made)
-        patches.replace(DistributedDataParallel, "_post_forward", self._forwarded)
-        patches.replace(DistributedDataParallel, "_sync_buffers", self._broadcast)
+        for name, make in (
+            (torch_compat.DDP_POST_FORWARD, self._forwarded),
+            (torch_compat.DDP_SYNC_BUFFERS, self._broadcast),
+        ):
+            if torch_compat.has(name):  # what is missing is told once a module is wrapped
+                patches.replace(*torch_compat.owner(name), make)
         patches.on_undo(self._restore)
-        self.recorder.watchers += [self._find, self._tell]
+        self.recorder.watch(self._find, "comm")
+        self.recorder.watch(self._tell, "ddp")
 
     def _make_after_backward(self) -> Callable[[], None]:
         watched, loop_state, live = self.watched, self.recorder.loop_state, self.recorder.tape.live
         reassign, values, forwards = self.recorder.clock.reassign, self.recorder.values, self._forwards
         exchanges = False
 
-        def after_backward() -> None:
+        def book() -> None:
             nonlocal exchanges
             ended, last, syncs, told_all, gone = live[LIVE_SINCE_NS], 0, 0, True, False
             for replica in watched:
@@ -241,6 +247,12 @@ class Ddp:
             if last:
                 reassign(BACKWARD, COMM, ended - last)
 
+        def after_backward() -> None:
+            try:
+                book()
+            except Exception as error:  # noqa: BLE001 - the training must not notice
+                self.recorder.signal_lost("comm", error)
+
         return after_backward
 
     def _forwarded(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -264,7 +276,7 @@ class Ddp:
                 try:
                     self._watch(module, location(user_frame(2)))
                 except Exception as error:  # noqa: BLE001 - the training must not notice
-                    recorder.fail(error)
+                    recorder.signal_lost("comm", error)
 
         return __init__
 
@@ -272,12 +284,12 @@ class Ddp:
         """Buffers (of batch norms) come from rank 0 before each forward pass, which waits for them."""
         recorder, clock, live = self.recorder, self.recorder.clock, self.recorder.tape.live
 
-        def _sync_buffers(module: Any) -> Any:
+        def _sync_buffers(module: Any, *args: Any, **kwargs: Any) -> Any:
             if get_ident() != recorder.training_thread_id[0] or live[LIVE_PHASE] == BEFORE:
-                return original(module)
+                return original(module, *args, **kwargs)
             depth = clock.push(COMM)
             try:
-                return original(module)
+                return original(module, *args, **kwargs)
             finally:
                 clock.pop(depth)
 
@@ -298,7 +310,9 @@ class Ddp:
 
     def _watch(self, module: DistributedDataParallel, place: str | None) -> None:
         self._prune()
-        if len(self.watched) < WATCHED and module.logger is not None:
+        if len(self.watched) < WATCHED and module.logger is not None and "comm" not in self.recorder.lost:
+            for needed in (torch_compat.DDP_POST_FORWARD, torch_compat.DDP_SYNC_BUFFERS):
+                torch_compat.owner(needed)
             self.watched.append(Replica(module, place))
             self._forwards[id(module)] = 0
 
@@ -309,36 +323,11 @@ class Ddp:
             self.recorder.fact("ddp", max(found, key=lambda fact: fact["gradient_mb"]))
 
     def _restore(self) -> None:
-        for replica in self.watched:
+        self.recorder.loop_state.drifts = False
+        replicas = list(self.watched)
+        self.watched.clear()
+        for replica in replicas:
             replica.restore()
-
-
-def exposed_ns(log: Mapping[str, int]) -> int:
-    """Nanoseconds from the end of a backward pass's arithmetic to the end of its last all-reduce."""
-    return max(log.get("backward_comm_time", 0) - log.get("backward_compute_comm_overlap_time", 0), 0)
-
-
-def first_bucket(module: DistributedDataParallel, log: Mapping[str, str]) -> list[int] | None:
-    """Which gradients travel first, by the reducer's numbers; None where that is not known.
-
-    Once buckets are rebuilt in the order in which gradients get ready, torch's log says it. Before that the
-    first one has the last parameters.
-    """
-    if indices := log.get("rebuilt_per_bucket_param_indices"):
-        return [int(number) for number in indices.split(",")[0].split()]
-    size, found, parameters = int((log.get("bucket_sizes") or "0").split(",")[0]), [], list(_sent(module))
-    for number in reversed(range(len(parameters))):
-        if size <= 0:
-            break
-        size -= parameters[number].nbytes
-        found.append(number)
-    return found if found and not size else None
-
-
-def _sent(module: DistributedDataParallel) -> Iterator[nn.Parameter]:
-    """Parameters whose gradients are exchanged, in the reducer's order."""
-    known = getattr(module, "_module_parameters", ())
-    return (parameter for parameter in known if parameter.requires_grad)
 
 
 def _named(module: nn.Module) -> tuple[str, str | None] | None:

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
 from torch.utils.data import IterableDataset
 
+from monitor.probe import torch_compat
 from monitor.probe.call_hook import COMPILED_CALL_ATTR, OURS
 from monitor.probe.compiler import Compiler
+from monitor.probe.patches import compiler_sees_hooks
 from monitor.probe.recorder import Recorder
 
 #: Modules of a model that are looked at.
@@ -31,7 +32,7 @@ def environment() -> dict[str, Any]:
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "platform": platform.platform(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "cpu_capability": _cpu_capability(),
         "cpu_capabilities": _cpu_flags(),
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
@@ -44,6 +45,13 @@ def environment() -> dict[str, Any]:
         "restarts": _whole(os.environ.get("TORCHELASTIC_RESTART_COUNT")),
         "restarts_allowed": _whole(os.environ.get("TORCHELASTIC_MAX_RESTARTS")),
     }
+
+
+def _cpu_capability() -> str | None:
+    """The widest vector instructions that torch uses, "AVX512"; None where it does not tell."""
+    if not torch_compat.has(torch_compat.CPU_CAPABILITY):
+        return None
+    return str(torch_compat.value(torch_compat.CPU_CAPABILITY)())
 
 
 def _whole(text: str | None) -> int:
@@ -126,7 +134,12 @@ def _matmuls(modules: list[tuple[str, nn.Module]]) -> list[dict[str, Any]]:
 
 def _elements(parameter: torch.Tensor) -> int:
     """Elements of a parameter; 0 for a lazy module's that has no shape yet."""
-    return 0 if is_lazy(parameter) else int(parameter.numel())
+    return 0 if _shapeless(parameter) else int(parameter.numel())
+
+
+def _shapeless(parameter: torch.Tensor) -> bool:
+    """Whether it is a lazy module's, whose shape the first batch will tell."""
+    return isinstance(parameter, nn.UninitializedParameter)
 
 
 def _compiled_in_place(model: nn.Module) -> bool:
@@ -135,7 +148,7 @@ def _compiled_in_place(model: nn.Module) -> bool:
 
 
 def _channels_last(weight: torch.Tensor) -> bool:
-    if is_lazy(weight) or weight.dim() != 4 or weight.shape[1] == 1 or tuple(weight.shape[2:]) == (1, 1):
+    if _shapeless(weight) or weight.dim() != 4 or weight.shape[1] == 1 or tuple(weight.shape[2:]) == (1, 1):
         return False
     return weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
 
@@ -147,7 +160,7 @@ def ddp_facts(model: nn.Module) -> dict[str, Any] | None:
     """
     if not isinstance(model, nn.parallel.DistributedDataParallel):
         return None
-    log = model._get_ddp_logging_data()
+    log = torch_compat.value(torch_compat.DDP_LOG)(model)
     return {
         "find_unused_parameters": bool(model.find_unused_parameters),
         "static_graph": bool(model.static_graph),
@@ -159,7 +172,7 @@ def ddp_facts(model: nn.Module) -> dict[str, Any] | None:
         "has_sync_bn": bool(log.get("has_sync_bn")),
         "backend": log.get("backend_name"),
         # only this says that training runs inside `Join`, where ranks may have unequal numbers of batches
-        "join": bool(getattr(getattr(model, "_join_config", None), "enable", False)),
+        "join": bool(getattr(torch_compat.reader(torch_compat.DDP_JOIN)(model), "enable", False)),
     }
 
 
@@ -174,9 +187,12 @@ def watch(recorder: Recorder) -> None:
     def look_at_compiler() -> None:
         compiled = compiler.facts(recorder.steps)
         if compiled is not None:
+            if compiler_sees_hooks:
+                raise compiler_sees_hooks[0]
             recorder.fact("compile", compiled)
 
-    recorder.watchers += [look, look_at_compiler]
+    recorder.watch(look, "facts")
+    recorder.watch(look_at_compiler, "compile")
 
 
 def loader_facts(loader: Any) -> dict[str, Any]:

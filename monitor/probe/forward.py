@@ -11,7 +11,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from monitor.probe.call_hook import COMPILED_CALL_ATTR, OURS, CompiledCallHook, compiler_in_use
+from monitor.probe import torch_compat
+from monitor.probe.call_hook import (
+    COMPILED_CALL_ATTR,
+    OURS,
+    CompiledCallHook,
+    allow_call_hooks,
+    compiler_in_use,
+)
 from monitor.probe.clock import BACKWARD, EVAL, FORWARD, OTHER
 from monitor.probe.module_registry import note, noted, optimizers, watch_modules, watch_optimizers
 from monitor.probe.outermost import Learner
@@ -55,6 +62,7 @@ class ModuleHooks:
         self._learner: Learner
         self.timed: Timed
         self._is_trained: dict[int, bool] = {}
+        self._read_version = torch_compat.reader(torch_compat.TENSOR_VERSION)
 
     @property
     def patches(self) -> Patches:
@@ -68,25 +76,26 @@ class ModuleHooks:
         return _living(self._models)
 
     def install(self, patches: Patches, modules: Iterable[nn.Module]) -> None:
-        """Hook the given modules; more may be found by `discover`."""
-        self._patches = patches
+        """Hook the given modules; more may be found by `discover`. Where hooks fail they are only described."""
+        recorder = self.recorder
+        recorder.weights_version = self.weights_version
+        watch_modules(patches)
+        watch_optimizers(patches)
+        self._patches = part = patches.part()
         # Made here: what was made before is hidden from torch.compile together with all that it calls.
         self.timed = self.make_timed()
         self._learner = Learner(self)
-        self.recorder.weights_version = self.weights_version
-        # TorchScript would look for the type of what stands in that place.
-        ignored: list[str] = getattr(torch.jit._recursive, "ignored_attributes", [])
-        ignored.append(COMPILED_CALL_ATTR)
-        patches.on_undo(lambda: ignored.remove(COMPILED_CALL_ATTR))
-        patches.replace(nn.Module, "compile", self._compile)
-        patches.replace(torch, "compile", self._compiles)
-        patches.replace(nn.Module, "_replicate_for_data_parallel", self._replicate)
-        watch_modules(patches)
-        watch_optimizers(patches)
-        patches.on_undo(self._learner.stop)
+        recorder.on_lost("forward", part.restore)
+        try:
+            allow_call_hooks(part)
+        except Exception as error:  # noqa: BLE001 - this signal is lost, and nothing else
+            recorder.signal_lost("forward", error)
+        part.replace(nn.Module, "compile", self._compile)
+        part.replace(torch, "compile", self._compiles)
+        part.on_undo(self._learner.stop)
         for module in modules:
-            for part in module.modules():
-                note(part)
+            for each in module.modules():
+                note(each)
             self.add(module)
         self._learner.start()
 
@@ -103,7 +112,12 @@ class ModuleHooks:
             if every:
                 self._sampled = [weakref.ref(p) for p in (*by_hand[:SAMPLED], *by_hand[-SAMPLED:])]
         living = [reference() for reference in self._sampled or ()]
-        return sum(parameter._version for parameter in living if parameter is not None)
+        try:
+            return sum(self._read_version(parameter) for parameter in living if parameter is not None)
+        except (LookupError, AttributeError) as error:
+            self.recorder.signal_lost("steps", error)
+            self._sampled = []
+            return 0
 
     def training(self) -> bool:
         """False while every known model is in evaluation mode."""
@@ -144,7 +158,7 @@ class ModuleHooks:
 
         self._called.append(weakref.ref(module, gone))
         self._learner.release(module)
-        if not hasattr(vars(module).get(COMPILED_CALL_ATTR), OURS):
+        if "forward" not in self.recorder.lost and not hasattr(vars(module).get(COMPILED_CALL_ATTR), OURS):
             self._wrap(module)
 
     def _wrap(self, module: nn.Module) -> None:
@@ -195,17 +209,6 @@ class ModuleHooks:
             return original(*args, **kwargs)
 
         return compile
-
-    def _replicate(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def _replicate_for_data_parallel(module: nn.Module) -> Any:
-            replica = original(module)
-            # A replica takes over its original's attributes, and with ours it would run the original.
-            ours = vars(replica).get(COMPILED_CALL_ATTR)
-            if hasattr(ours, OURS):
-                vars(replica).update({COMPILED_CALL_ATTR: getattr(ours, OURS)})
-            return replica
-
-        return _replicate_for_data_parallel
 
     def discover(self, optimizer: torch.optim.Optimizer, frame: FrameType | None) -> None:
         """Note what `optimizer` trains, and the modules in reach of its caller, trained or frozen.
@@ -261,7 +264,7 @@ class ModuleHooks:
         """
         recorder, clock, live = self.recorder, self.recorder.clock, self.recorder.tape.live
         thread, push, pop, base_phase = recorder.training_thread_id, clock.push, clock.pop, clock.base_phase
-        grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
+        grad_enabled, compiling = torch.is_grad_enabled, torch_compat.is_dynamo_compiling()
         inside, loop_state, phase_of = self._inside, recorder.loop_state, self._phase_of
 
         def timed(module: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -279,7 +282,7 @@ class ModuleHooks:
                 if outermost is not None:
                     outermost(module)
             except Exception as error:  # noqa: BLE001 - the training must not notice
-                recorder.fail(error)
+                recorder.signal_lost("forward", error)
                 return original(*args, **kwargs)
             try:
                 return original(*args, **kwargs)

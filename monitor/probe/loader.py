@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -10,13 +9,13 @@ from threading import get_ident
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, dataloader
 
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.batches import add, count
 from monitor.probe.clock import DATA, EVAL, OTHER
 from monitor.probe.construction import origin_of, where_made
 from monitor.probe.facts import loader_facts
+from monitor.probe.loader_classes import hook_loaders
 from monitor.probe.loader_state import LoaderState
 from monitor.probe.patches import Patches
 from monitor.probe.recorder import DATA_CPU, ELEMENTS, MICRO_BATCHES, SAMPLES, TOKENS, Recorder
@@ -56,16 +55,7 @@ class LoaderHooks:
 
     def install(self, patches: Patches) -> None:
         """Patch the classes, and those of torchdata where it is loaded."""
-        patches.replace(DataLoader, "__iter__", self._iter)
-        patches.replace(dataloader._BaseDataLoaderIter, "__next__", self._next)
-        stateful = sys.modules.get("torchdata.stateful_dataloader.stateful_dataloader")
-        for name, method, make in (
-            ("StatefulDataLoader", "__iter__", self._iter),
-            ("_StatefulBase", "__next__", self._next),
-        ):
-            owner = getattr(stateful, name, None)
-            if owner is not None and method in vars(owner):
-                patches.replace(owner, method, make)
+        self._see_iterator = hook_loaders(patches, self._iter, self._next)
 
     def opening(self, make: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
         """`make`, which makes an iterator over some other loader, watched like `DataLoader.__iter__`."""
@@ -104,16 +94,17 @@ class LoaderHooks:
                     evaluates = recorder.loop_state.phase == EVAL
                 depth, began = clock.push(EVAL if evaluates else DATA), time.perf_counter_ns()
             except Exception as error:  # noqa: BLE001 - the training must not notice
-                recorder.fail(error)
+                recorder.signal_lost("data", error)
                 return original(loader)
             try:
                 iterator = original(loader)
             finally:
                 clock.pop(depth)
             try:
+                self._see_iterator(iterator)
                 self._opened(loader, state, iterator, (time.perf_counter_ns() - began) / 1e6)
             except Exception as error:  # noqa: BLE001 - the training must not notice
-                recorder.fail(error)
+                recorder.signal_lost("data", error)
             return iterator
 
         return __iter__
@@ -134,7 +125,7 @@ class LoaderHooks:
             try:
                 state, evaluates, cpu, depth = again(iterator) or opening(iterator)
             except Exception as error:  # noqa: BLE001 - the training must not notice
-                recorder.fail(error)
+                recorder.signal_lost("data", error)
                 return original(iterator)
             fetching[0], began = True, now()
             try:
@@ -149,7 +140,7 @@ class LoaderHooks:
                 pop(depth)
                 arrived(batch, state, evaluates, cpu, began)
             except Exception as error:  # noqa: BLE001 - the training must not notice
-                recorder.fail(error)
+                recorder.signal_lost("data", error)
             return batch
 
         return __next__
@@ -292,7 +283,7 @@ class LoaderHooks:
                 text = str(error)
                 recorder.event("worker_died", message=text.splitlines()[0], reason=text[:300])
         except Exception as broken:  # noqa: BLE001 - the training must not notice
-            recorder.fail(broken)
+            recorder.signal_lost("data", broken)
 
     def _feed(self, loader: Any) -> LoaderState:
         state = self._of_loader.get(loader)
@@ -315,7 +306,10 @@ class LoaderHooks:
             state.evaluates = False
         vars(iterator)[TAG] = state
         if state.epochs == 1 and state.number <= LOADERS:
-            self._describe(loader, state)
+            try:
+                self._describe(loader, state)
+            except Exception as error:  # noqa: BLE001 - its batches are counted all the same
+                self.recorder.signal_lost("loader", error)
 
     def _first(self, state: LoaderState, evaluates: bool, wait_ms: float) -> None:
         state.first_wait_ms = wait_ms
@@ -342,4 +336,4 @@ class LoaderHooks:
         def role() -> None:
             recorder.fact(name, {**facts, "role": state.role})
 
-        recorder.watchers.append(role)
+        recorder.watch(role, "loader")

@@ -43,6 +43,8 @@ class Learner:
 
     def start(self) -> None:
         """Ask every known module that is not hooked yet, unless torch.compile is in use."""
+        if "forward" in self._hooks.recorder.lost:
+            return
         if self._asked:
             self._ask(noted())
             self._left = STEPS

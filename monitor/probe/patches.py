@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
+from monitor.probe import torch_compat
+
 _MISSING = object()
+#: Why our hooks could not be hidden from torch's compiler, which then counts graph breaks of ours as the
+#: program's; empty where they are hidden.
+compiler_sees_hooks: list[Exception] = []
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -57,6 +62,12 @@ class Patches:
 
         self._undo.append(undo)
 
+    def part(self) -> Patches:
+        """Replacements of their own, which can be taken back before all the others, and are with them."""
+        part = Patches()
+        self.on_undo(part.restore)
+        return part
+
     def on_undo(self, undo: Callable[[], None]) -> None:
         """Have `undo` called by `restore`: for hooks with handles of their own."""
         self._undo.append(undo)
@@ -100,13 +111,20 @@ def _pass_over_all(code: CodeType) -> None:
 
 
 def _pass_over(code: CodeType, within: bool) -> None:
+    """Raises nothing: without it less is known of what is compiled, see `compiler_sees_hooks`."""
     try:
-        from torch._C._dynamo import eval_frame
-    except ImportError:
-        return
-    if hasattr(eval_frame, "skip_code"):  # until torch 2.6
-        eval_frame.skip_code(code)
-    elif hasattr(eval_frame, "set_code_exec_strategy"):
-        action = eval_frame._FrameAction
-        strategy = eval_frame._FrameExecStrategy(action.SKIP, action.SKIP if within else action.DEFAULT)
-        eval_frame.set_code_exec_strategy(code, strategy)
+        _skipping()(code, within)
+    except Exception as error:  # noqa: BLE001 - only of interest where something is compiled
+        compiler_sees_hooks[:] = [error]
+
+
+@functools.cache
+def _skipping() -> Callable[[CodeType, bool], None]:
+    if torch_compat.has(torch_compat.SKIP_CODE):
+        skip = torch_compat.value(torch_compat.SKIP_CODE)
+        return lambda code, within: skip(code)
+    action = torch_compat.value(torch_compat.FRAME_ACTION)
+    strategy = torch_compat.value(torch_compat.FRAME_EXEC_STRATEGY)
+    set_strategy = torch_compat.value(torch_compat.EXEC_STRATEGY)
+    alone, all_within = strategy(action.SKIP, action.DEFAULT), strategy(action.SKIP, action.SKIP)
+    return lambda code, within: set_strategy(code, all_within if within else alone)

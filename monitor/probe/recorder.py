@@ -11,11 +11,12 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from monitor.probe.clock import make_clock
+from monitor.probe.clock import OTHER, make_clock
 from monitor.probe.loop_state import LoopState
+from monitor.probe.torch_compat import NotInTorchError
 from monitor.probe.user_metrics import UserMetrics
-from monitor.schema import PHASES, TAPE_METRICS
-from monitor.tape.layout import GAVE_UP, LIVE_CLOSED
+from monitor.schema import PHASES, SIGNALS, TAPE_METRICS
+from monitor.tape.layout import GAVE_UP, LIVE_CLOSED, UNKNOWN_NS
 from monitor.tape.writer import JournalFull, JournalWriter, TapeWriter
 
 _INDEX = {metric.key: index for index, metric in enumerate(TAPE_METRICS)}
@@ -59,6 +60,7 @@ class Recorder:
         watchers: called after a step was recorded at the numbers of FACTS_AT and every FACTS_EVERY.
         weights_version: a number that changes whenever weights do, as far as torch counts it.
         each: called after every step with its end in nanoseconds; empty where no device is watched.
+        lost: signal -> why it cannot be measured in this process; see `signal_lost`.
     """
 
     def __init__(self, tape: TapeWriter, journal: JournalWriter) -> None:
@@ -73,17 +75,22 @@ class Recorder:
         self.epoch = _NAN
         self.each: list[Callable[[int], None]] = []
         self.weights_version: Callable[[], int] = lambda: 0
+        self.lost: dict[str, str] = {}
+        self._lost_columns: list[int] = []
+        self._on_lost: dict[str, list[Callable[[], None]]] = {}
+        self._carries: dict[Callable[[], None], str] = {}
         self.end_step = self._make_end_step()
         self.stage = self._make_stage()
         self.watchers: list[Callable[[], None]] = []
         self._facts: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
-        self._adopted = False
+        self._adopted = self._events_lost = False
         self._paused_ns = 0
 
     def _make_end_step(self) -> Callable[..., None]:
         values, append, phases = self.values, self.tape.append, len(PHASES)
         end_now, end_at, each = self.clock.end_step, self.clock.end_step_at, self.each
+        lost_columns = self._lost_columns
 
         def end_step(marked: tuple[int, list[int]] | None = None) -> None:
             if marked is None:
@@ -93,6 +100,8 @@ class Recorder:
                 end_ns, spent = marked
             values[:phases] = spent
             values[EPOCH] = self.epoch
+            if lost_columns:
+                _hide(values, lost_columns)
             append(end_ns, values)
             values[phases:] = _TAIL
             self.steps = steps = self.steps + 1
@@ -105,10 +114,14 @@ class Recorder:
 
     def _make_stage(self) -> Callable[[tuple[int, list[int]]], None]:
         values, stage, phases = self.values, self.tape.stage, len(PHASES)
+        lost_columns = self._lost_columns
 
         def stage_step(marked: tuple[int, list[int]]) -> None:
             values[EPOCH] = self.epoch
-            stage(marked[0], (*marked[1], *values[phases:]))
+            staged = [*marked[1], *values[phases:]]
+            if lost_columns:
+                _hide(staged, lost_columns)
+            stage(marked[0], staged)
 
         return stage_step
 
@@ -149,12 +162,18 @@ class Recorder:
         for watcher in list(self.watchers):
             self._ask(watcher)
 
+    def watch(self, watcher: Callable[[], None], signal: str) -> None:
+        """Have `watcher` called like all of `watchers`; where it fails, this signal is lost."""
+        self._carries[watcher] = signal
+        self.watchers.append(watcher)
+
     def _ask(self, watcher: Callable[[], None]) -> None:
         try:
             watcher()
         except Exception as error:  # noqa: BLE001 - a fact less; the steps are recorded all the same
-            self.watchers.remove(watcher)
-            say(f"a fact cannot be read: {type(error).__name__}: {error}. Steps are recorded all the same.")
+            if watcher in self.watchers:
+                self.watchers.remove(watcher)
+            self.signal_lost(self._carries.get(watcher, "facts"), error)
 
     def event(self, kind: str, **fields: Any) -> None:
         """Append one event to the journal; beyond EVENTS_A_KIND of a kind they are dropped, unless UNLIMITED.
@@ -169,6 +188,10 @@ class Recorder:
             self.journal.append({"kind": kind, "t_ns": time.perf_counter_ns(), "step": self.steps, **fields})
         except JournalFull as error:
             say(f"{error}. Steps are still recorded; the training goes on.")
+        except Exception as error:  # noqa: BLE001 - the training must not notice
+            if not self._events_lost:
+                say(f"events are not recorded: {type(error).__name__}: {error}. Steps are.")
+            self._events_lost = True
 
     def fact(self, name: str, value: Any) -> None:
         """Write a fact unless it stands already as it is."""
@@ -176,10 +199,39 @@ class Recorder:
             self._facts[name] = value if not isinstance(value, dict) else dict(value)
             self.event("fact", name=name, value=value)
 
-    def fail(self, error: BaseException) -> None:
-        """Something of ours broke: say so once, switch every hook off, let the training go on.
+    def on_lost(self, signal: str, undo: Callable[[], None]) -> None:
+        """Have `undo` called once when this signal is lost: it takes the signal's hooks out."""
+        self._on_lost.setdefault(signal, []).append(undo)
 
-        The tape says it too: a step that is not recorded must not be taken for one that does not come.
+    def signal_lost(self, signal: str, error: BaseException | str) -> None:
+        """One signal cannot be measured: its columns are null from now on, the report names it and why.
+
+        Everything else goes on. Its hooks are taken out, so what they would have claimed is `other`.
+
+        Args:
+            signal: a key of `monitor.schema.SIGNALS`.
+            error: why.
+        """
+        if signal in self.lost or not self.training_thread_id[0]:
+            return
+        plain = isinstance(error, str | NotInTorchError)
+        self.lost[signal] = (str(error) if plain else f"{type(error).__name__}: {error}")[:300]
+        self._lost_columns += [_INDEX[key] for key in SIGNALS[signal] if key in _INDEX]
+        try:
+            for undo in self._on_lost.pop(signal, ()):
+                undo()
+        except Exception as broken:  # noqa: BLE001 - then steps cannot be trusted any more
+            self.fail(broken)
+            return
+        with contextlib.suppress(Exception):
+            self.fact("signals_lost", self.lost)
+        say(f"{signal} is not measured: {self.lost[signal]}. The rest is.")
+
+    def fail(self, error: BaseException) -> None:
+        """Steps cannot be counted any more: say so once, switch every hook off, let the training go on.
+
+        What concerns one signal is lost alone, see `signal_lost`. The tape says it too: a step that is not
+        recorded must not be taken for one that does not come.
         """
         if not self.training_thread_id[0]:
             return
@@ -189,6 +241,16 @@ class Recorder:
         with contextlib.suppress(Exception):
             self.tape.live[LIVE_CLOSED] = GAVE_UP
             self.event("warn", text=text, gave_up=True)
+
+
+def _hide(values: list[Any], lost: list[int]) -> None:
+    """Make lost columns unknown; what a lost phase holds belongs to `other`."""
+    for index in lost:
+        if index >= len(PHASES):
+            values[index] = _NAN
+        elif values[index] != UNKNOWN_NS:  # it may be lost by two signals
+            values[OTHER] += values[index]
+            values[index] = UNKNOWN_NS
 
 
 def _lives(identity: int) -> bool:

@@ -20,6 +20,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from monitor.probe import torch_compat
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.amp import Amp
 from monitor.probe.clock import BACKWARD, BEFORE, CHECKPOINT, OPTIMIZER
@@ -38,8 +39,6 @@ LOOK_EVERY = 64
 OPTIMIZERS = 8
 #: Optimizers whose modules are looked for: one for each parameter, in loops that step inside backward.
 DISCOVERIES = 64
-#: The file of torch's wrapper around every `step`.
-_STEP_FILE = Optimizer.profile_hook_step.__code__.co_filename
 
 
 def install_backward(recorder: Recorder, patches: Patches, boundary: Boundary, amp: Amp, ddp: Ddp) -> None:
@@ -47,7 +46,7 @@ def install_backward(recorder: Recorder, patches: Patches, boundary: Boundary, a
     exchanged, replicas = ddp.after_backward, ddp.watched
     clock, training_thread_id, adopt = recorder.clock, recorder.training_thread_id, recorder.adopt
     loop_state, late = recorder.loop_state, recorder.loop_state.late_optimizers
-    push, pop, compiling, begin = clock.push, clock.pop, torch.compiler.is_dynamo_compiling, recorder.begin
+    push, pop, compiling, begin = clock.push, clock.pop, torch_compat.is_dynamo_compiling(), recorder.begin
     after = _after_backward(recorder, boundary, amp)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,18 +64,18 @@ def install_backward(recorder: Recorder, patches: Patches, boundary: Boundary, a
             finally:
                 loop_state.in_backward = False
                 pop(opened)
+                if replicas:
+                    exchanged()
                 try:
-                    if replicas:
-                        exchanged()
                     after(args[0] if args else kwargs.get("tensors"))
                     while late:
                         boundary.optimizer(late.pop(0))
-                except Exception as error:  # noqa: BLE001 - the training must not notice
+                except Exception as error:  # noqa: BLE001 - steps cannot be counted any more
                     recorder.fail(error)
 
         return backward
 
-    patches.replace(torch.autograd, "backward", make)
+    patches.replace(*torch_compat.owner(torch_compat.BACKWARD), make)
     patches.replace(torch.autograd, "grad", _timed_grad(recorder))
 
 
@@ -84,7 +83,7 @@ def _timed_grad(recorder: Recorder) -> Callable[[Callable[..., Any]], Callable[.
     loop_state, thread, compiling = (
         recorder.loop_state,
         recorder.training_thread_id,
-        torch.compiler.is_dynamo_compiling,
+        torch_compat.is_dynamo_compiling(),
     )
     push, pop = recorder.clock.push, recorder.clock.pop
 
@@ -119,16 +118,19 @@ def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callabl
         nonlocal calls, finite
         values[BACKWARDS] += 1
         on_backward()
-        if type(tensors) is Tensor and tensors.is_cpu and tensors.numel() == 1:
-            loss = tensors.item()
-            if type(loss) is float:
-                loss /= factor[0]
-                before = values[LOSS]
-                values[LOSS] = before + loss if loop_state.sums_loss and before == before else loss
-                # A tape's NaN says "not measured", so a loss that is none is told as an event.
-                if (loss - loss == 0.0) != finite:
-                    finite = not finite
-                    _tell_turn(recorder, finite, loss)
+        try:
+            if type(tensors) is Tensor and tensors.is_cpu and tensors.numel() == 1:
+                loss = tensors.item()
+                if type(loss) is float:
+                    loss /= factor[0]
+                    before = values[LOSS]
+                    values[LOSS] = before + loss if loop_state.sums_loss and before == before else loss
+                    # A tape's NaN says "not measured", so a loss that is none is told as an event.
+                    if (loss - loss == 0.0) != finite:
+                        finite = not finite
+                        _tell_turn(recorder, finite, loss)
+        except Exception as error:  # noqa: BLE001 - the loss is lost, and nothing else
+            recorder.signal_lost("loss", error)
         calls += 1
         if calls < LOOK_FIRST or not calls % LOOK_EVERY:
             look()
@@ -154,20 +156,21 @@ def install_optimizer(
     """
     training_thread_id, values, adopt = recorder.training_thread_id, recorder.values, recorder.adopt
     push, pop, on_optimizer = recorder.clock.push, recorder.clock.pop, boundary.optimizer
-    compiling, seen, loop_state = torch.compiler.is_dynamo_compiling, known.seen, recorder.loop_state
-    opened, nested, begin = 0, 0, recorder.begin
+    compiling, seen, loop_state = torch_compat.is_dynamo_compiling(), known.seen, recorder.loop_state
+    opened, nested, began_in, begin, step_file = 0, 0, 0, recorder.begin, _step_file()
 
     def before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        nonlocal opened, nested
+        nonlocal opened, nested, began_in
         if compiling() or (get_ident() != training_thread_id[0] and not adopt()):
             return
         begin()
         if loop_state.in_optimizer:
-            if _inside_another():
+            if _inside_another(step_file) if step_file else began_in == recorder.steps:
                 nested += loop_state.in_optimizer == id(optimizer)
                 return
             pop(opened)  # an exception ended that one: its post-hook never came
         loop_state.in_optimizer, nested, opened = id(optimizer), 0, push(OPTIMIZER)
+        began_in = recorder.steps
 
     def after(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal nested
@@ -181,7 +184,7 @@ def install_optimizer(
         try:
             values[OPT_STEPS] += 1
             if id(optimizer) not in seen:
-                known.look(optimizer, user_frame(2))
+                known.see(optimizer, user_frame(2))
             tell = loop_state.late_optimizers.append if loop_state.in_backward else on_optimizer
             tell(id(optimizer))
         except Exception as error:  # noqa: BLE001 - the training must not notice
@@ -192,12 +195,20 @@ def install_optimizer(
     return before
 
 
-def _inside_another() -> bool:
+def _step_file() -> str:
+    """The file of torch's wrapper around every `step`; "" where that cannot be told from the stack."""
+    try:
+        return str(torch_compat.value(torch_compat.OPTIMIZER_WRAPPER).__code__.co_filename)
+    except (LookupError, AttributeError):
+        return ""
+
+
+def _inside_another(step_file: str) -> bool:
     """Whether two of torch's wrappers around `step` are on the stack: an optimizer runs inside another."""
     frame, wrappers = sys._getframe(2), 0
     while frame is not None and wrappers < 2:
         code = frame.f_code
-        wrappers += code.co_name == "wrapper" and code.co_filename == _STEP_FILE
+        wrappers += code.co_name == "wrapper" and code.co_filename == step_file
         frame = frame.f_back  # type: ignore[assignment]
     return wrappers == 2
 
@@ -220,6 +231,13 @@ class Optimizers:
         """Those that still live."""
         found = [reference() for reference in self._references.values()]
         return [optimizer for optimizer in found if optimizer is not None]
+
+    def see(self, optimizer: Optimizer, frame: FrameType | None) -> None:
+        """As `look`; where that fails only facts are lost."""
+        try:
+            self.look(optimizer, frame)
+        except Exception as error:  # noqa: BLE001 - the step is counted all the same
+            self._recorder.signal_lost("model", error)
 
     def look(self, optimizer: Optimizer, frame: FrameType | None) -> None:
         """Find what it trains, and describe it. `frame` is the user's, that called its step."""
@@ -275,7 +293,7 @@ def install_saving(recorder: Recorder, patches: Patches) -> None:
                     took_ms = round((now() - began) / 1e6, 3)
                     recorder.event("save", ms=took_ms, location=location(user_frame(2)))
                 except Exception as error:  # noqa: BLE001 - the training must not notice
-                    recorder.fail(error)
+                    recorder.signal_lost("checkpoint", error)
 
         return save
 

@@ -65,9 +65,7 @@ def measure(store: Store) -> Measures:
     out.step_ms = {
         name: _all(f"step_{name}_ms", [rank.quantiles[i] for rank in ranks]) for i, name in enumerate(names)
     }
-    out.time_share = {
-        phase: _all(f"run_{phase}_ms", [rank.share[phase] for rank in ranks]) for phase in PHASES
-    }
+    out.time_share = _shares([rank.share for rank in ranks])
     if not out.time_share["h2d"] and _copies_unseen(store):
         out.time_share["h2d"] = None
     counted = [store.totals(name, ("micro_batches", "backward_calls")) for name in _ranks_of(streams)]
@@ -80,6 +78,17 @@ def measure(store: Store) -> Measures:
 
 def _ranks_of(streams: Mapping[str, int]) -> list[str]:
     return [name for name, rows in streams.items() if name.startswith("rank/") and rows]
+
+
+def _shares(of_ranks: Sequence[Values]) -> Values:
+    """Means over ranks. A phase that one of them could not measure is null; what others had is `other`."""
+    known = [share for share in of_ranks if share["other"] is not None]
+    shares = {phase: _all(f"run_{phase}_ms", [share[phase] for share in known]) for phase in PHASES}
+    for phase in PHASES:
+        if any(share[phase] is None for share in known) and known:
+            unknown = sum(share[phase] or 0.0 for share in known) / len(known)
+            shares[phase], shares["other"] = None, (shares["other"] or 0.0) + unknown
+    return shares
 
 
 def _copies_unseen(store: Store) -> bool:
@@ -154,15 +163,21 @@ def _rate(rest: tuple[float, int], steps: int, wall_s: float) -> float | None:
 
 
 def _share(rest: Mapping[str, tuple[float, int]], wall_s: float, *, whole: bool) -> Values:
-    """Shares of wall time, what nothing claims being `other`; of the time that is known where rows miss."""
+    """Shares of wall time, what nothing claims being `other`; of the time that is known where rows miss.
+
+    A phase that was not measured in every step is null, and `other` has what it took.
+    """
     claimed = {phase: max(rest[f"{phase}_ms"][0], 0.0) for phase in PHASES}
+    steps = rest["step_ms"][1]
+    unknown = [phase for phase in PHASES if rest[f"{phase}_ms"][1] < steps]
+    claimed["other"] += sum(claimed.pop(phase) for phase in unknown)
     total_ms = sum(claimed.values())
     if total_ms <= 0 or wall_s <= 0:
         return _nulls(*PHASES)
     if whole:
         claimed["other"] += max(wall_s * 1e3 - total_ms, 0.0)
         total_ms = max(wall_s * 1e3, total_ms)
-    return {phase: value / total_ms for phase, value in claimed.items()}
+    return {phase: claimed[phase] / total_ms if phase in claimed else None for phase in PHASES}
 
 
 def _memory(store: Store, streams: Iterable[str]) -> Values:

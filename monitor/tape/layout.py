@@ -12,6 +12,7 @@ A slot is `seq, end_ns, one 8-byte field per column, seq`, all little-endian. `s
 step is being written and 2·step + 2 once it is complete. The writer touches the first seq first and the
 last one last; a reader that finds both complete and equal, before and after copying, has a whole record.
 A step that may yet go on is staged in the slot after the newest one: complete, with both seq negative.
+An "ns" column that could not be measured holds UNKNOWN_NS, an "f64" column NaN.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ LIVE_EPOCH = 5
 
 CLOSED = 1  #: after a clean end
 GAVE_UP = 2  #: something of ours broke; the training goes on, unseen
+
+UNKNOWN_NS = -(1 << 63)  #: in an "ns" column: not measured
 
 SEQ = struct.Struct("<q")
 

@@ -6,17 +6,19 @@ Both are read with `pread`, never mapped: a file that shrinks under a mapping ki
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 import struct
 import zlib
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from monitor.schema import PHASES
 from monitor.tape import layout
-from monitor.tape.layout import TapeError
+from monitor.tape.layout import UNKNOWN_NS, TapeError
 from monitor.tape.writer import FRAME_HEAD, FRAME_MAGIC, MAX_EVENT_BYTES
 
 #: The journal is read in parts of at most this size, which bounds the reader's memory.
@@ -199,10 +201,22 @@ class TapeReader:
         fields = list(zip(*rows, strict=True)) or [()] * (len(self.header.columns) + 3)
         columns: dict[str, array[float]] = {}
         for (key, kind), values in zip(self.header.columns, fields[2:-1], strict=True):
-            columns[key] = array("f", [v * 1e-6 for v in values] if kind == "ns" else values)
+            columns[key] = array("f", _milliseconds(values) if kind == "ns" else values)
         phases = [fields[2 + i] for i, (key, _) in enumerate(self.header.columns) if key in _PHASE_KEYS]
-        columns["step_ms"] = array("f", [sum(parts) * 1e-6 for parts in zip(*phases, strict=True)])
+        columns["step_ms"] = array("f", [_sum_ns(parts) * 1e-6 for parts in zip(*phases, strict=True)])
         return Rows(first, array("q", fields[1]), columns, first - asked)
+
+
+def _milliseconds(values: Sequence[int]) -> list[float]:
+    """Milliseconds of nanoseconds; NaN where they were not measured."""
+    if UNKNOWN_NS in values:
+        return [math.nan if value == UNKNOWN_NS else value * 1e-6 for value in values]
+    return [value * 1e-6 for value in values]
+
+
+def _sum_ns(parts: Sequence[int]) -> int:
+    """The sum of a step's phases, without those that were not measured."""
+    return sum(part for part in parts if part != UNKNOWN_NS) if UNKNOWN_NS in parts else sum(parts)
 
 
 _PHASE_KEYS = frozenset(f"{phase}_ms" for phase in PHASES)

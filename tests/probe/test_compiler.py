@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,15 +125,15 @@ def test_a_compiled_training_has_the_fact(tmp_path: Path) -> None:
 
 
 def counted(**reasons: int) -> Any:
-    """A module like torch._dynamo.utils of a version that keeps no records of breaks."""
+    """Counters like torch's, of a version that keeps no records of breaks."""
     counters: Any = defaultdict(dict)
     counters["graph_break"] = dict(reasons)
-    return SimpleNamespace(counters=counters)
+    return counters
 
 
 def test_without_records_the_counters_stand() -> None:
     """Breaks that torch only counted have no line, and are told all the same, most frequent first."""
-    assert compiler.breaks(counted(print=2, item=5)) == [
+    assert compiler.breaks(counted(print=2, item=5), ()) == [
         {"reason": "item", "location": None, "count": 5},
         {"reason": "print", "location": None, "count": 2},
     ]
@@ -143,6 +142,6 @@ def test_without_records_the_counters_stand() -> None:
 def test_no_more_than_some() -> None:
     """However many kinds of breaks there are, the fact stays small."""
     many = {f"reason {number}" * 100: number for number in range(1, 99)}
-    found = compiler.breaks(counted(**many))
+    found = compiler.breaks(counted(**many), ())
     assert len(found) == compiler.REASONS
     assert max(len(one["reason"]) for one in found) <= compiler.REASON_CHARS

@@ -19,7 +19,7 @@ from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
 from watching import Watch, digest, watching
 
-from monitor.probe.ddp import exposed_ns, first_bucket
+from monitor.probe.ddp_log import exposed_ns, first_bucket
 
 
 @pytest.fixture(autouse=True)

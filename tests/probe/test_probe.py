@@ -433,23 +433,22 @@ def raising(*_: Any, **__: Any) -> Any:
     raise RuntimeError("planted")
 
 
-#: What is made to raise: its owner, and its name.
+#: What is made to raise: its owner, its name, and the signals that are lost with it.
 PLANTS = {
-    "recorder.event": (recorder.Recorder, "event"),
-    "journal": (recorder.JournalWriter, "append"),
-    "the boundary": (recorder.Recorder, "_make_end_step"),
-    "loader facts": (loaders, "loader_facts"),
-    "a loader's place": (construction, "call_source"),
-    "a location": (training, "location"),
-    "optimizer facts": (training, "optimizer_facts"),
-    "discovery": (forward, "in_reach"),
-    "amp": (amp.Amp, "_was_scaled"),
-    "amp's step": (amp.Amp, "_stepped"),
-    "clip": (amp.Amp, "_clipped"),
-    "autocast": (amp.Amp, "_entered"),
-    "backward": (amp.Amp, "look_at_backward"),
-    "trained on": (loaders.LoaderHooks, "_trained_on"),
-    "first": (loaders.LoaderHooks, "_first"),
+    "journal": (recorder.JournalWriter, "append", {"events"}),
+    "the boundary": (recorder.Recorder, "_make_end_step", {"data", "monitoring"}),
+    "loader facts": (loaders, "loader_facts", {"loader"}),
+    "a loader's place": (construction, "call_source", set()),
+    "a location": (training, "location", {"model", "checkpoint"}),
+    "optimizer facts": (training, "optimizer_facts", {"model"}),
+    "discovery": (forward, "in_reach", {"model"}),
+    "amp": (amp.Amp, "_was_scaled", {"loss_scale", "loss"}),
+    "amp's step": (amp.Amp, "_stepped", {"amp_skipped"}),
+    "clip": (amp.Amp, "_clipped", {"precision"}),
+    "autocast": (amp.Amp, "_entered", {"precision"}),
+    "backward": (amp.Amp, "_look", {"precision"}),
+    "trained on": (loaders.LoaderHooks, "_trained_on", {"data"}),
+    "first": (loaders.LoaderHooks, "_first", {"data"}),
 }
 
 
@@ -457,11 +456,12 @@ PLANTS = {
 def test_a_failure_of_ours_never_reaches_the_loop(
     plant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever breaks in us: the same result, one line on stderr, nothing on stdout."""
+    """Whatever breaks in us: the same result, steps all the same, a line for each signal that is lost."""
     torch.manual_seed(0)
     bare = digest(plainly(ignore))
-    made = plant == "the boundary"  # a function that makes what shall raise
-    monkeypatch.setattr(*PLANTS[plant], (lambda self: raising) if made else raising)
+    owner, name, lost = PLANTS[plant]
+    off = "monitoring" in lost  # a function that makes what shall raise
+    monkeypatch.setattr(owner, name, (lambda self: raising) if off else raising)
     watch = Watch(tmp_path)
     torch.manual_seed(0)
     watched = digest(plainly(watch.see))
@@ -469,25 +469,36 @@ def test_a_failure_of_ours_never_reaches_the_loop(
     with contextlib.suppress(RuntimeError):
         watch.finish()
     said = capfd.readouterr()
-    assert watched == bare
-    assert said.out == ""
-    assert said.err == (
-        "torchvitals: monitoring is off: RuntimeError: planted. The training goes on.\n"
-        if plant != "a loader's place"
-        else ""  # its facts are told without
-    )
+    assert (watched, said.out) == (bare, "")
+    assert watch.steps == (0 if off else BATCHES)
+    assert {line.split()[1] for line in said.err.splitlines()} == lost
+    assert said.err.count("\n") == len(lost)
+    assert set(watch.recorder.lost) == lost - {"events", "monitoring"}
 
 
-@pytest.mark.parametrize("plant", [(facts, "model_facts"), (facts, "usable_cpus")], ids=lambda p: p[1])
+def test_a_recorder_that_cannot_tell_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the line about what is lost can be written then."""
+    torch.manual_seed(0)
+    bare = digest(plainly(ignore))
+    monkeypatch.setattr(recorder.Recorder, "event", raising)
+    watch = Watch(tmp_path)
+    torch.manual_seed(0)
+    assert digest(plainly(watch.see)) == bare
+    monkeypatch.undo()
+    watch.finish()
+
+
+@pytest.mark.parametrize(("plant", "lost"), [("model_facts", "model"), ("usable_cpus", "facts")])
 def test_a_fact_that_cannot_be_read_costs_only_itself(
-    plant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    plant: str, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Steps are recorded on; one line says so."""
-    monkeypatch.setattr(*plant, raising)
+    monkeypatch.setattr(facts, plant, raising)
     watch = alike(plainly, tmp_path)
     assert watch.steps == BATCHES
-    assert capfd.readouterr().err == (
-        "torchvitals: a fact cannot be read: RuntimeError: planted. Steps are recorded all the same.\n"
+    assert (
+        capfd.readouterr().err
+        == f"torchvitals: {lost} is not measured: RuntimeError: planted. The rest is.\n"
     )
 
 

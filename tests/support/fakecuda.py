@@ -11,7 +11,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 MS = 1_000_000
+
+# A build of torch without CUDA lacks these; the device that is stood in for has them.
+for _name in ("_cuda_synchronize", "_cuda_emptyCache"):
+    if not hasattr(torch._C, _name):
+        setattr(torch._C, _name, lambda *_: None)
 
 
 class Hands:

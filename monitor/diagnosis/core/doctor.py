@@ -15,6 +15,7 @@ from monitor.diagnosis.core import needs
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.messages import message, pair_of
 from monitor.diagnosis.core.window import Window
+from monitor.diagnosis.signals.facts import lost_signals
 
 Detect = Callable[[Window], Finding | None]
 
@@ -45,8 +46,9 @@ class Examination:
 
     Attributes:
         findings: what was found, in order of code.
-        not_checked: {"code", "why"} of every check that could not run, in order of code; with "i18n" (see
-            `message`) where the reason has parameters.
+        not_checked: {"code", "why"} of every check that could not run, and of every signal that could not be
+            measured (its name is the code), in order of code; with "i18n" (see `message`) where the reason
+            has parameters.
     """
 
     findings: list[Finding]
@@ -93,6 +95,7 @@ def examine(window: Window, using: tuple[Detector, ...] | None = None) -> Examin
     """Ask every detector. One that cannot run, or breaks, is named under `not_checked`, never as fine."""
     found: dict[str, Finding] = {}
     absent: dict[str, str] = dict(unchecked()) if using is None else {}
+    absent.update({signal: needs.lost(why) for signal, why in lost_signals(window).items()})
     asked = discover() if using is None else using
     for detector in asked:
         try:

@@ -10,7 +10,7 @@ from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.cpu_contention import sample_values
 from monitor.diagnosis.signals.cuda_device import cuda, cuda_rows, timed
-from monitor.diagnosis.signals.facts import fact
+from monitor.diagnosis.signals.facts import fact, lost_signals
 from monitor.diagnosis.signals.stack_attribution import unclaimed_ms
 from monitor.diagnosis.signals.training_steps import MIN_STEPS, recent_steps, share, train_loader
 
@@ -158,9 +158,43 @@ def _gpu_processes(window: Window) -> str | None:
     return _gpu(window) or (None if told else "whose processes are on the GPU cannot be told")
 
 
+def lost(why: str) -> str:
+    """The reason of what a lost signal leaves unchecked."""
+    return message("not measured: {why}", why=why)
+
+
+def _measured(signal: str) -> Need:
+    """The need of a signal and of nothing else."""
+
+    def need(window: Window) -> str | None:
+        why = lost_signals(window).get(signal)
+        return None if why is None else lost(why)
+
+    return need
+
+
 def _any(window: Window, holds: Callable[[Rank], bool]) -> bool:
     return any(holds(rank) for rank in window.ranks.values())
 
+
+#: Signals that are needs by themselves (see `monitor.schema.SIGNALS`).
+SIGNALS_ALONE = ("forward", "backward", "checkpoint", "loss", "loss_scale", "amp_skipped", "empty_cache")
+#: Need -> the signals without which it cannot be told whether it is there.
+_SIGNALS_OF: dict[str, tuple[str, ...]] = {
+    "allocator": ("cuda", "cuda_memory"),
+    "autocast": ("precision",),
+    "cuda": ("cuda",),
+    "compile": ("compile",),
+    "ddp": ("comm", "ddp"),
+    "epochs": ("data",),
+    "exchange": ("comm",),
+    "loader": ("data",),
+    "model": ("model",),
+    "precision": ("precision",),
+    "scaler": ("precision",),
+    "timing": ("cuda", "gpu_time"),
+    "workers": ("data",),
+}
 
 #: Every need a detector may name in NEEDS.
 NEEDS: dict[str, Need] = {
@@ -186,6 +220,7 @@ NEEDS: dict[str, Need] = {
     "model": _model,
     "other_stacks": _other_stacks,
     "recording": _recording,
+    **{signal: _measured(signal) for signal in SIGNALS_ALONE},
 }
 
 
@@ -195,8 +230,10 @@ def absent(names: frozenset[str], window: Window) -> str | None:
     Raises:
         KeyError: a detector names a need that does not exist (a programmer's mistake).
     """
+    signals = lost_signals(window)
     for name in sorted(names):
-        why = NEEDS[name](window)
+        why = next((lost(signals[signal]) for signal in _SIGNALS_OF.get(name, ()) if signal in signals), None)
+        why = why or NEEDS[name](window)
         if why is not None:
             return why
     return None

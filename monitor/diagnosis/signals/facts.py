@@ -42,3 +42,12 @@ def half_autocast(rank: Rank) -> str | None:
 def on_gpu(model: Fact) -> bool:
     """Whether a model's parameters lie on a CUDA device."""
     return str(model.get("device") or "").startswith("cuda")
+
+
+def lost_signals(window: Window) -> dict[str, str]:
+    """Signals that some rank could not measure, and why; see `monitor.schema.SIGNALS`."""
+    found: dict[str, str] = {}
+    for number in sorted(window.ranks):
+        for signal, why in fact(window.ranks[number], "signals_lost").items():
+            found.setdefault(str(signal), str(why))
+    return found

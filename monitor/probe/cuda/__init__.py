@@ -81,6 +81,7 @@ class Cuda:
         if self._timing.broken is not None:
             facts["not_timed"] = self._timing.broken
             self._say_once(f"the GPU's time for each phase is not measured: {self._timing.broken}")
+            self._recorder.signal_lost("gpu_time", self._timing.broken)
         self._native = facts.get("backend", "native") == "native"
         self._recorder.fact("cuda", facts)
         waits = self._waits.facts()
@@ -137,6 +138,7 @@ class Cuda:
                     self._row()
             except Exception as error:  # noqa: BLE001 - the training must not notice
                 self._stop(after, f"{type(error).__name__}: {error}"[:200])
+                recorder.signal_lost("cuda_memory", error)
 
         self.on = True
         self._waits.install(self._patches)

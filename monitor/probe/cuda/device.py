@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
+from monitor.probe import torch_compat
 from monitor.probe.precision import matmul_precision
 
 #: Environment variables that set up the allocator, newest name first.
@@ -80,7 +81,11 @@ class Torch:
         self.capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
         self.stream: Callable[[], Any] = torch.cuda.current_stream
         self.index: Callable[[], int] = torch.cuda.current_device
-        self._counters = getattr(torch._C, "_cuda_memoryStats", None)
+        self._counters = (
+            torch_compat.value(torch_compat.CUDA_MEMORY)
+            if torch_compat.has(torch_compat.CUDA_MEMORY)
+            else None
+        )
         self.quick = self._counters is not None
 
     def event(self) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from monitor.probe import torch_compat
 from monitor.probe.source_location import names_in, short
 
 #: Tensors asked for their place at most, and frames and names looked through: it takes well under a second.
@@ -139,7 +140,7 @@ def _claims(
 def known(modules: Iterable[nn.Module], optimizers: Iterable[torch.optim.Optimizer]) -> list[Holding]:
     """Parameters, gradients and optimizer state that lie on a device."""
     found: list[Holding] = []
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch_compat.plain_tensors():
         for kind, what, tensor in itertools.islice(_tensors(modules, optimizers), TENSORS):
             address = _address(tensor)
             if address:
@@ -170,7 +171,7 @@ def in_frames(error: BaseException) -> list[Holding]:
     """Tensors that the functions through which the exception came know by name."""
     found: list[Holding] = []
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-FRAMES:]
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch_compat.plain_tensors():
         for frame in reversed(frames):
             place = f"{short(frame.f_code.co_filename)}:{frame.f_lineno}"
             for name, value in list(names_in(frame).items())[:NAMES]:
@@ -182,10 +183,18 @@ def in_frames(error: BaseException) -> list[Holding]:
     return found
 
 
+def _local(tensor: Any) -> Any:
+    """A distributed tensor's part on this device; any other tensor itself."""
+    try:
+        return torch_compat.reader(torch_compat.DTENSOR_LOCAL)(tensor)
+    except (LookupError, AttributeError):
+        return tensor
+
+
 def _address(tensor: Any) -> int:
     """Where a tensor's storage begins on its device; 0 for anything else."""
     try:
-        local = getattr(tensor, "_local_tensor", tensor) if isinstance(tensor, torch.Tensor) else None
+        local = _local(tensor) if isinstance(tensor, torch.Tensor) else None
         return int(local.untyped_storage().data_ptr()) if local is not None and local.is_cuda else 0
     except Exception:  # noqa: BLE001 - tensors without storage say so in many ways
         return 0

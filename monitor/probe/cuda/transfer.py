@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from monitor.probe import torch_compat
 from monitor.probe.batches import DEPTH, collect
 from monitor.probe.clock import EVAL, H2D
 from monitor.probe.patches import Patches
@@ -95,7 +96,7 @@ def described(batch: Any) -> dict[str, Any] | None:
 
     `pageable_mb` is what lies on the host in memory that is not pinned. None for a batch without tensors.
     """
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch_compat.plain_tensors():
         tensors: list[torch.Tensor] = []
         collect(batch, tensors, DEPTH)
         if not tensors:

@@ -19,9 +19,11 @@ from typing import Any
 
 import torch
 
+from monitor.probe import torch_compat
 from monitor.probe.patches import Patches
 from monitor.probe.recorder import Recorder
 from monitor.probe.source_location import foreign, location, user_frame
+from monitor.schema import SIGNALS
 
 #: Places remembered, and told of.
 PLACES, TOLD = 64, 8
@@ -49,16 +51,30 @@ class Waits:
 
     def install(self, patches: Patches) -> None:
         """Replace them below the public functions, which the compiler knows by identity."""
-        patches.replace(torch._C, "_cuda_synchronize", self._timed)
+        self._hook("cuda_syncs", patches.part(), self._install_syncs)
+        self._hook("empty_cache", patches.part(), self._install_empty_cache)
+
+    def _hook(self, signal: str, part: Patches, install: Callable[[Patches], None]) -> None:
+        self._recorder.on_lost(signal, part.restore)
+        try:
+            install(part)
+        except Exception as error:  # noqa: BLE001 - this signal is lost, and nothing else
+            self._recorder.signal_lost(signal, error)
+
+    def _install_syncs(self, patches: Patches) -> None:
+        patches.replace(*torch_compat.owner(torch_compat.CUDA_SYNCHRONIZE), self._timed)
         patches.replace(torch.cuda.Stream, "synchronize", self._timed)
         patches.replace(torch.cuda.Event, "synchronize", self._timed)
-        patches.replace(torch._C, "_cuda_emptyCache", self._counted)
+
+    def _install_empty_cache(self, patches: Patches) -> None:
+        patches.replace(*torch_compat.owner(torch_compat.CUDA_EMPTY_CACHE), self._counted)
 
     def take(self) -> dict[str, float]:
         """What came since the last call."""
         found = {"cuda_syncs": self.calls, "cuda_sync_ms": self.ms, "cuda_empty_cache": self.emptied}
         self.calls, self.ms, self.emptied = 0, 0.0, 0
-        return {key: float(value) for key, value in found.items()}
+        lost = {key for signal in self._recorder.lost for key in SIGNALS[signal]}
+        return {key: float(value) for key, value in found.items() if key not in lost}
 
     def facts(self) -> dict[str, Any] | None:
         """The fact "syncs"; None where there was none: calls, ms, steps seen, and where most of them are."""
@@ -81,7 +97,7 @@ class Waits:
             try:
                 return original(*args, **kwargs)
             finally:
-                self._guarded(self._waited, (now() - began) / 1e6)
+                self._guarded("cuda_syncs", self._waited, (now() - began) / 1e6)
 
         return synchronize
 
@@ -90,16 +106,16 @@ class Waits:
 
         def empty_cache(*args: Any, **kwargs: Any) -> Any:
             if get_ident() == training_thread_id[0]:
-                self._guarded(self._emptied)
+                self._guarded("empty_cache", self._emptied)
             return original(*args, **kwargs)
 
         return empty_cache
 
-    def _guarded(self, note: Callable[..., None], *args: Any) -> None:
+    def _guarded(self, signal: str, note: Callable[..., None], *args: Any) -> None:
         try:
             note(*args)
         except Exception as error:  # noqa: BLE001 - the training must not notice
-            self._recorder.fail(error)
+            self._recorder.signal_lost(signal, error)
 
     def _waited(self, took_ms: float) -> None:
         caller = _caller(sys._getframe(3))

@@ -102,3 +102,11 @@ def test_a_reason_with_numbers_can_be_translated():
     few = "fewer than {steps} steps after warm-up"
     assert reasons[few.format(steps=MIN_STEPS)] == [few, {"steps": str(MIN_STEPS)}]
     assert reasons["no model seen"] is None
+
+
+def test_a_lost_signal_is_named():
+    """By its own name, beside the checks that could not run without it."""
+    found = examine(window(rank(facts={"signals_lost": {"forward": "torch 9 has no such name"}})), ())
+    assert [(entry["code"], entry["why"]) for entry in found.not_checked] == [
+        ("forward", "not measured: torch 9 has no such name")
+    ]

@@ -9,7 +9,7 @@ from devices import gpu_rank, on_gpu
 from windows import event, loader, rank, samples, window
 
 from monitor.diagnosis.core.doctor import discover
-from monitor.diagnosis.core.needs import NEEDS, absent
+from monitor.diagnosis.core.needs import NEEDS, SIGNALS_ALONE, absent
 from monitor.diagnosis.core.window import Window
 from monitor.diagnosis.signals.training_steps import MIN_STEPS, WARMUP_STEPS
 
@@ -70,7 +70,7 @@ def test_stacks_are_missed_only_where_they_could_tell_something(other: float, me
     assert (absent(frozenset({"other_stacks"}), window(other=other)) is None) == met
 
 
-@pytest.mark.parametrize("need", sorted(set(NEEDS) - {"other_stacks", "recording"}))
+@pytest.mark.parametrize("need", sorted(set(NEEDS) - {"other_stacks", "recording", *SIGNALS_ALONE}))
 def test_an_empty_window_lacks_everything(need: str):
     """Every need of an empty window is absent, with a reason."""
     assert absent(frozenset({need}), Window(0.0, {}))
@@ -121,3 +121,10 @@ def test_a_device_that_tells_nothing_yet():
     assert absent(frozenset({"allocator"}), seen) == "nothing told of GPU memory after warm-up yet"
     assert absent(frozenset({"timing"}), on_gpu(rows={"gpu_timed": 0})) == "no step timed on the GPU yet"
     assert absent(frozenset({"batch"}), on_gpu(facts={"batch/1": 0})) is None
+
+
+@pytest.mark.parametrize(("need", "signal"), [("loader", "data"), ("exchange", "comm"), ("loss", "loss")])
+def test_a_lost_signal_is_the_reason(need: str, signal: str):
+    """What nobody could measure is not called absent, and never fine."""
+    found = window(rank(60, facts={**loader(), "signals_lost": {signal: "torch 9 has no such name"}}))
+    assert absent(frozenset({need}), found) == "not measured: torch 9 has no such name"

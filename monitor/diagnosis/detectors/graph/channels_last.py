@@ -23,7 +23,7 @@ from monitor.diagnosis.signals.facts import facts_of, half_autocast, numbers, on
 from monitor.diagnosis.signals.training_steps import phase_ms, recent_steps, share
 
 CODE = "channels_last"
-NEEDS = frozenset({"steps", "model"})
+NEEDS = frozenset({"backward", "forward", "model", "steps"})
 
 #: Fewer convolutions than this do not dominate a model (own).
 LAYERS = 2

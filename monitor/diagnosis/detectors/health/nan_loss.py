@@ -24,7 +24,7 @@ from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.window import Rank, Window
 
 CODE = "nan_loss"
-NEEDS: frozenset[str] = frozenset()
+NEEDS = frozenset({"loss"})
 CURVE = ("run", "run_loss")
 
 #: So many finite losses in a row after a bad one mean that the run got over it (own).

@@ -21,7 +21,7 @@ from monitor.diagnosis.signals.cuda_device import cuda, cuda_rows, per_step
 from monitor.diagnosis.signals.facts import numbers, ranks_where
 
 CODE = "empty_cache_churn"
-NEEDS = frozenset({"allocator", "cuda", "steps"})
+NEEDS = frozenset({"allocator", "cuda", "empty_cache", "steps"})
 
 #: Segments given back and fetched in each step (own: at least 1; a run that has settled does neither).
 SEGMENTS = 1.0

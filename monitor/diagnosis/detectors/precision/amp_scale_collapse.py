@@ -22,7 +22,7 @@ from monitor.diagnosis.signals.loss_scale import after_settling, optimizer_rows
 from monitor.diagnosis.signals.robust import Values
 
 CODE = "amp_scale_collapse"
-NEEDS = frozenset({"scaler"})
+NEEDS = frozenset({"loss_scale", "scaler"})
 CURVE = ("run", "run_loss")
 
 #: Skipped steps and a loss that is not finite are what a collapse looks like.

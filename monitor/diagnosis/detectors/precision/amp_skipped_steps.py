@@ -24,7 +24,7 @@ from monitor.diagnosis.signals.robust import median
 from monitor.diagnosis.signals.training_steps import recent_steps
 
 CODE = "amp_skipped_steps"
-NEEDS = frozenset({"scaler"})
+NEEDS = frozenset({"amp_skipped", "scaler"})
 
 #: More than one skip in 20 optimizer steps (own; torch's scaler tries a larger scale, and skips for it,
 #: once in 2,000).

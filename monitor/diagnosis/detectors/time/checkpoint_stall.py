@@ -31,7 +31,7 @@ from monitor.diagnosis.signals.training_steps import (
 )
 
 CODE = "checkpoint_stall"
-NEEDS = frozenset({"steps"})
+NEEDS = frozenset({"checkpoint", "steps"})
 CURVE = ("run", "run_checkpoint_ms")
 
 #: Share of wall time spent saving: a fault from here on (own: TraceML's 20 % for waiting) …
