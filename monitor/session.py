@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -235,7 +236,8 @@ def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> 
     session = Session(handle, Probe(recorder, modules))
     assert session._probe is not None
     session._faults = leave_traces(recorder, session._probe.patches, f"{stem}.stacks", handle.agent)
-    _watch_end(session)
+    session._probe.patches.on_undo(_watch_end(session))
+    _watch_exit()
     resume = notebook.after_each_cell(session._probe.pause)
     if resume is not None:
         session._probe.patches.on_undo(resume)
@@ -244,8 +246,12 @@ def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> 
     return session
 
 
-def _watch_end(session: Session) -> None:
-    """Note an uncaught exception, and a clean end of the interpreter."""
+def _watch_end(session: Session) -> Callable[[], None]:
+    """Note an uncaught exception.
+
+    Returns:
+        What takes that back. An excepthook that somebody has replaced since is left alone.
+    """
     previous = sys.excepthook
 
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -256,8 +262,23 @@ def _watch_end(session: Session) -> None:
         finally:
             previous(kind, error, trace)
 
+    def undo() -> None:
+        if sys.excepthook is excepthook:
+            sys.excepthook = previous
+
     sys.excepthook = excepthook
-    atexit.register(session._finish, code=None, reason=AT_EXIT)
+    return undo
+
+
+@functools.cache
+def _watch_exit() -> None:
+    """Note a clean end of the interpreter. Once in a process: Python keeps the place of one taken back."""
+    atexit.register(_at_exit)
+
+
+def _at_exit() -> None:
+    if _current is not None:
+        _current._finish(code=None, reason=AT_EXIT)
 
 
 def _agent_as_thread(handle: RunHandle) -> None:

@@ -48,7 +48,7 @@ class TensorBoard:
         """The verdict as a text, then the end of the file."""
         verdict = (found.get("verdict") or {}).get("text")
         if verdict:
-            self._text("torchvitals/verdict", str(verdict), int(found["steps"]), time.time())
+            self._text("torchvitals/verdict", str(verdict), int(found["steps"] or 0), time.time())
         self._records.close()
 
     def _text(self, tag: str, text: str, step: int, unix_s: float) -> None:

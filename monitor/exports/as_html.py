@@ -65,7 +65,7 @@ def _summary(found: Report, words: Words) -> str:
     rows = [
         (words.t("Status"), _status(found, words)),
         (words.t("Started"), _when(found.get("started_unix_s"))),
-        (words.t("Steps"), f"{found['steps']:,}"),
+        (words.t("Steps"), None if found["steps"] is None else f"{found['steps']:,}"),
         (words.t("Duration"), duration(found["duration_s"]) if found["duration_s"] is not None else None),
         (words.t("Number of ranks"), str(found["world_size"])),
         (words.t("Steps per second"), _number(rates["steps_per_s"])),

@@ -191,6 +191,8 @@ def watch(recorder: Recorder) -> None:
                 raise compiler_sees_hooks[0]
             recorder.fact("compile", compiled)
 
+    if not torch_compat.has(torch_compat.CPU_CAPABILITY):
+        recorder.signal_lost("environment", torch_compat.absent(torch_compat.CPU_CAPABILITY))
     recorder.watch(look, "facts")
     recorder.watch(look_at_compiler, "compile")
 

@@ -76,7 +76,7 @@ class ModuleHooks:
         return _living(self._models)
 
     def install(self, patches: Patches, modules: Iterable[nn.Module]) -> None:
-        """Hook the given modules; more may be found by `discover`. Where hooks fail they are only described."""
+        """Hook the given modules; more may be found by `discover`. Without hooks they are only described."""
         recorder = self.recorder
         recorder.weights_version = self.weights_version
         watch_modules(patches)

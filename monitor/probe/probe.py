@@ -192,17 +192,19 @@ class Probe:
     def finish(self, **end: Any) -> None:
         """The last step is recorded, facts are written once more, and everything is put back."""
         recorder = self.recorder
-        if recorder.here:
-            self.boundary.flush()
-            recorder.refresh()
-            recorder.user_metrics.flush()
-            self.cuda.finish()
-        recorder.event("end", **end)
-        recorder.training_thread_id[0] = 0
-        self.patches.restore()
-        _alive.discard(self)
-        recorder.journal.close()
-        recorder.tape.close()
+        try:
+            if recorder.here:
+                self.boundary.flush()
+                recorder.refresh()
+                recorder.user_metrics.flush()
+                self.cuda.finish()
+            recorder.event("end", **end)
+        finally:
+            recorder.training_thread_id[0] = 0
+            self.patches.restore()
+            _alive.discard(self)
+            recorder.journal.close()
+            recorder.tape.close()
 
 
 def describe_failure(kind: type[BaseException], error: BaseException) -> dict[str, Any]:

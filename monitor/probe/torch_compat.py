@@ -77,7 +77,6 @@ SCRIPT_IGNORED = TorchName(
 DYNAMO_COMPILING = TorchName(
     "torch.compiler", "is_dynamo_compiling", "compile", stand_in="torch.compiler.is_compiling"
 )
-COMPILING = TorchName("torch.compiler", "is_compiling", "compile", arguments=0)
 SKIP_CODE = TorchName(_FRAMES, "skip_code", "compile", until="2.6", arguments=1)
 EXEC_STRATEGY = TorchName(_FRAMES, "set_code_exec_strategy", "compile", since="2.7")
 FRAME_ACTION = TorchName(_FRAMES, "_FrameAction", "compile", since="2.7")
@@ -155,7 +154,7 @@ def owner(entry: TorchName) -> tuple[Any, str]:
         found = getattr(found, parent, None)
     value = None if entry.key in hidden else getattr(found, name, NotInTorchError)
     if entry.key in hidden or value is NotInTorchError:
-        raise _absent(entry)
+        raise absent(entry)
     if entry.arguments is not None and not _takes(value, entry.arguments):
         raise NotInTorchError(f"{entry.key} of torch {_version()} takes other arguments")
     return found, name
@@ -190,10 +189,10 @@ def reader(entry: TorchName) -> Callable[[Any], Any]:
     if entry.key not in hidden:
         return operator.attrgetter(entry.path.rpartition(".")[2])
 
-    def absent(_: Any) -> Any:
-        raise _absent(entry)
+    def refuse(_: Any) -> Any:
+        raise absent(entry)
 
-    return absent
+    return refuse
 
 
 def plain_tensors() -> contextlib.AbstractContextManager[Any]:
@@ -209,8 +208,9 @@ def _plain_tensors() -> Callable[[], Any]:
 
 def is_dynamo_compiling() -> Callable[[], bool]:
     """The function that says whether torch's compiler is reading the caller's code."""
-    entry = DYNAMO_COMPILING if has(DYNAMO_COMPILING) else COMPILING
-    found: Callable[[], bool] = value(entry)
+    found: Callable[[], bool] = (
+        value(DYNAMO_COMPILING) if has(DYNAMO_COMPILING) else sys.modules["torch"].compiler.is_compiling
+    )
     return found
 
 
@@ -218,7 +218,8 @@ def _version() -> str:
     return str(sys.modules["torch"].__version__)
 
 
-def _absent(entry: TorchName) -> NotInTorchError:
+def absent(entry: TorchName) -> NotInTorchError:
+    """What is raised where it is not there."""
     return NotInTorchError(f"torch {_version()} has no {entry.key}")
 
 

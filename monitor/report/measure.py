@@ -21,7 +21,7 @@ def _nulls(*names: str) -> Values:
 class Measures:
     """Numbers of a run under the names of the contract; null where they cannot be known."""
 
-    steps: int = 0
+    steps: int | None = 0
     duration_s: float | None = None
     micro_batches: int | None = None
     throughput: Values = field(default_factory=lambda: _nulls("steps_per_s", "samples_per_s", "tokens_per_s"))
@@ -55,6 +55,8 @@ def measure(store: Store) -> Measures:
     told = sum(count for count in records if isinstance(count, int))
     out.dropped_records = max(told, sum(rank.missing for rank in ranks))
     if not ranks:
+        lost = [facts.get("signals_lost") or {} for facts in store.facts().values()]
+        out.steps = None if any("steps" in signals for signals in lost) else 0
         return out
     out.steps = max(rank.steps for rank in ranks)
     out.duration_s = max(rank.duration_s for rank in ranks)

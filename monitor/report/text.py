@@ -62,7 +62,8 @@ def _head(report: Report) -> list[str]:
     steps, lasted = report["steps"], report["duration_s"]
     took = f" in {duration(lasted)}" if lasted is not None else ""
     ranks = f", {report['world_size']} ranks" if (report["world_size"] or 1) > 1 else ""
-    lines = [f"{report['name']}: {report['status']}, {steps:,} steps{took}{ranks}"]
+    counted = "steps not known" if steps is None else f"{steps:,} steps"
+    lines = [f"{report['name']}: {report['status']}, {counted}{took}{ranks}"]
     end = report["exit"] or {}
     if report["status"] in ("crashed", "killed"):
         where = [f"rank {end['rank']}"] if end.get("rank") is not None and ranks else []
