@@ -129,7 +129,7 @@ def train(folder, hidden, script):
         os.dup2(os.open(folder + "/" + name, os.O_CREAT | os.O_WRONLY, 0o600), number)
     code = 1
     try:
-        exec(script, {{**globals(), "hidden": hidden}})
+        exec(compile(script, sys.argv[0], "exec"), {{**globals(), "hidden": hidden}})
         code = 0
     except BaseException:
         traceback.print_exc()
