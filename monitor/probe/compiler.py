@@ -45,7 +45,7 @@ class Compiler:
             return None
         counters = torch_compat.value(torch_compat.DYNAMO_COUNTERS)
         entries = torch_compat.value(torch_compat.COMPILATION_METRICS)()
-        newest = _start_us(entries[-1]) if entries else 0
+        newest = max(map(_start_us, entries), default=0)
         state = newest, sum(counters["frames"].values()), sum(counters["graph_break"].values())
         if state == self._read:
             return self._facts
@@ -76,14 +76,13 @@ class Compiler:
             if started <= self._since_us:
                 continue
             self._since_us = started
-            if entry.co_filename is None:
+            if getattr(entry, "co_filename", None) is None:
                 continue
             self._count += 1
             own = not foreign(entry.co_filename)
             place = f"{short(entry.co_filename)}:{entry.co_firstlineno}" if own else None
             self._place = self._place or place
-            reason = getattr(entry, "recompile_reason", None)  # torch 2.5 and later
-            if reason:
+            if reason := _reason(entry):
                 self._recompiled(str(entry.co_name), place, str(reason), step)
 
     def _recompiled(self, function: str, place: str | None, reason: str, step: int) -> None:
@@ -94,7 +93,22 @@ class Compiler:
 
 
 def _start_us(entry: Any) -> int:
-    return int(getattr(entry, "start_time_us", None) or 1e6 * (entry.start_time or 0))
+    """When a compilation began; 0 for a backward pass, of which torch 2.4 has an entry without a time."""
+    return int(getattr(entry, "start_time_us", None) or 1e6 * (getattr(entry, "start_time", None) or 0))
+
+
+def _reason(entry: Any) -> str | None:
+    """Why a function was compiled again; None the first time. Before torch 2.5 it stands beside the entry."""
+    if hasattr(entry, "recompile_reason"):
+        reason: str | None = entry.recompile_reason
+        return reason
+    if not entry.cache_size or not torch_compat.has(torch_compat.GUARD_FAILURES):
+        return None
+    place = entry.co_filename, entry.co_firstlineno, entry.co_name
+    for code, reasons in list(torch_compat.value(torch_compat.GUARD_FAILURES).items()):
+        if reasons and (code.co_filename, code.co_firstlineno, code.co_name) == place:
+            return str(reasons[-1])
+    return None
 
 
 def _records_of_breaks() -> Iterable[Any]:

@@ -86,6 +86,10 @@ COMPILATION_METRICS = TorchName(_DYNAMO, "get_compilation_metrics", "compile", a
 GRAPH_BREAK_REASONS = TorchName(
     _DYNAMO, "graph_break_reasons", "compile", optional=True, stand_in="counters, which know no lines"
 )
+GUARD_FAILURES = TorchName(
+    _DYNAMO, "guard_failures", "compile", optional=True,
+    stand_in="since torch 2.5 the reason stands in the record of each compilation",
+)  # fmt: skip
 COMPILED_BACKENDS = TorchName(
     "torch._dynamo.eval_frame", "cached_backends", "compile", optional=True,
     stand_in="where dynamo is loaded, something is taken to be compiled",

@@ -108,7 +108,10 @@ def test_a_call_that_fails_fails_as_before(tmp_path: Path) -> None:
 
 
 FSDP2 = """
-    from torch.distributed.fsdp import fully_shard
+    try:
+        from torch.distributed.fsdp import fully_shard
+    except ImportError:  # before torch 2.6
+        from torch.distributed._composable.fsdp import fully_shard
     model = nn.Sequential(nn.Linear(8, 256), nn.ReLU(), nn.Linear(256, 1))
     fully_shard(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -162,7 +165,11 @@ SPREAD = """
             be_late_in_collective(step)
         optimizer.zero_grad()
         model(x).sum().backward()
-        from torch.distributed.tensor import DTensor, DeviceMesh, Partial
+        try:
+            from torch.distributed.tensor import DTensor, DeviceMesh, Partial
+        except ImportError:  # before torch 2.5
+            from torch.distributed._tensor import DTensor, DeviceMesh
+            from torch.distributed._tensor.placement_types import Partial
         mesh = DeviceMesh("cpu", list(range(size)))
         whole = DTensor.from_local(model.weight.grad, mesh, [Partial()], run_check=False).full_tensor()
         model.weight.grad.copy_(whole)

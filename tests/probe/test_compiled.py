@@ -69,7 +69,10 @@ def counters() -> tuple[Any, ...]:
     """What the compiler counted since the last reset: graphs, breaks, what it compiled and why again."""
     from torch._dynamo.utils import counters, get_compilation_metrics
 
-    compiled = [(entry.co_name, entry.recompile_reason) for entry in get_compilation_metrics()]
+    compiled = [  # torch 2.4 has entries of backward passes too, and keeps reasons elsewhere
+        (getattr(entry, "co_name", None), getattr(entry, "recompile_reason", None))
+        for entry in get_compilation_metrics()
+    ]
     return dict(counters["stats"]), dict(counters["graph_break"]), compiled
 
 
