@@ -17,8 +17,6 @@ from html import escape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from monitor import frame_tickets
-
 #: Height of the frame in CSS pixels: strip, verdict and the first finding without scrolling.
 HEIGHT_PX = 640
 
@@ -72,6 +70,8 @@ class _Address:
         token = parse_qs(parts.query).get("token")
         if parts.port is None or not token or parts.hostname not in ("127.0.0.1", "localhost"):
             return None
+        from monitor import frame_tickets  # only here: a training has no use for it
+
         ticket = frame_tickets.issue(token[0], "ticket", time.time())
         return cls(parts.port, f"?ticket={ticket}", f"#{parts.fragment}" if parts.fragment else "")
 

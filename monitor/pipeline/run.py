@@ -305,11 +305,12 @@ class LiveRun:
 
     def _verdict(self, status: str, end: dict[str, Any] | None) -> dict[str, Any]:
         cleared = [record.finding for record in self._lifecycle.records if record.cleared_at_s is not None]
-        inferred = view.inference(self.state)
+        seen: dict[str, Any] = {
+            "inference": view.inference(self.state),
+            "uncounted": view.uncounted(self.state),
+        }
         standing, steps = self._lifecycle.standing, self.state.steps
-        return dict(
-            plain(verdict(status, standing, steps=steps, exit=end, cleared=cleared, inference=inferred))
-        )
+        return dict(plain(verdict(status, standing, steps=steps, exit=end, cleared=cleared, **seen)))
 
     # -- what viewers see
 

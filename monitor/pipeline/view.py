@@ -65,6 +65,12 @@ def inference(state: RunState) -> dict[str, float] | None:
     return {**quantiles, "samples_per_s": rate, "batch": float(np.nanmedian(samples))}
 
 
+def uncounted(state: RunState) -> int:
+    """Backward passes, as last told, of ranks that train without a step that could be seen."""
+    told = [rank.facts.get("uncounted") for rank in state.ranks.values() if not len(rank.steps)]
+    return sum(int(fact.get("backward_passes") or 0) for fact in told if isinstance(fact, dict))
+
+
 def epoch(state: RunState) -> int | None:
     """The newest epoch that any rank is in; None where none was seen."""
     newest = [rank.steps.newest("epoch") for rank in state.ranks.values() if len(rank.steps)]

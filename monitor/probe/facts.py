@@ -31,7 +31,8 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
-        "platform": platform.platform(),
+        # platform.platform() would run `uname -p` in the training process
+        "platform": f"{platform.system()}-{platform.release()}-{platform.machine()}",
         "cpu_capability": _cpu_capability(),
         "cpu_capabilities": _cpu_flags(),
         "threads": torch.get_num_threads(),

@@ -181,3 +181,23 @@ def test_ranks_are_read_as_their_launcher_tells_them(tmp_path: Path, own_state: 
 def test_a_run_is_called_after_the_script_that_trains(words: list[str], name: str) -> None:
     """Also where a launcher starts it."""
     assert called(words[0], words[1:]) == name
+
+
+def test_training_whose_steps_nothing_counts_is_told_how_to_count_them(tmp_path: Path) -> None:
+    """Weights written through `.data` leave no trace: no step is invented, and the remedy is said."""
+    path = script(tmp_path)
+    path.write_text(
+        "import torch\n"
+        "weight = torch.nn.Linear(8, 1)\n"
+        "for _ in range(60):\n"
+        "    weight.zero_grad()\n"
+        "    weight(torch.ones(4, 8)).sum().backward()\n"
+        "    for each in weight.parameters():\n"
+        "        each.data -= 0.1 * each.grad\n"
+    )
+    found = tmp_path / "report.json"
+    done = run(monitored(path, "--json", str(found)))
+    assert done.returncode == 0, done.stderr
+    report = json.loads(found.read_text())
+    assert report["steps"] == 0
+    assert report["verdict"]["key"] == "finished_uncounted"

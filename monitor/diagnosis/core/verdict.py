@@ -24,7 +24,12 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         " found."),
     "finished_unexplained": ("info", "Finished after {steps} steps. {share:.0%} of the time was in no phase"
         " that is known, {place}. Nothing else was found."),
-    "finished_unmeasured": ("info", "Finished, and no training step was seen: there is nothing to judge."),
+    "finished_unmeasured": ("info", "Finished, and no training step was seen: nothing was judged. If it did"
+        " train, call session.step() after each update."),
+    "uncounted": ("info", "It trains ({passes:,} backward passes so far), but where a step ends cannot be"
+        " seen: call session.step() after each update."),
+    "finished_uncounted": ("info", "Finished. It trained ({passes:,} backward passes or more), but where a"
+        " step ends could not be seen, so nothing was judged: call session.step() after each update."),
     "finished_early": ("info", "Finished after {steps} steps: too few to judge."),
     "finished_cleared": ("info", "Finished after {steps} steps. Along the way: {title} (over since)."),
     "finding": ("warning", "{title}: {cause}."),
@@ -37,6 +42,8 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "interrupted": ("info", "Stopped by hand after {steps} steps."),
 }  # fmt: skip
 
+#: Backward passes without a step after which a run that goes on is no longer thought to accumulate.
+_MANY_PASSES = 100
 #: Longest reason that fits into a sentence.
 _REASON = 160
 
@@ -49,6 +56,7 @@ def verdict(
     exit: Mapping[str, Any] | None = None,  # noqa: A002 the report's own name for it
     cleared: Sequence[Finding] = (),
     inference: Mapping[str, Any] | None = None,
+    uncounted: int = 0,
 ) -> dict[str, Any]:
     """What to say of a run.
 
@@ -60,6 +68,7 @@ def verdict(
         cleared: findings that once stood and are over.
         inference: of a run that trains nothing: p50, p95, p99 (milliseconds a step), and samples_per_s
             and batch where they are known.
+        uncounted: backward passes of a run whose weights change in a way that torch does not count.
 
     Returns:
         {"key", "params", "text", "tone", "i18n"}: `text` is `TEXTS[key]` filled with `params`, `i18n` its
@@ -72,6 +81,8 @@ def verdict(
         return _stalled(loud)
     if loud:
         return _found(loud[0])
+    if steps == 0 and (uncounted >= _MANY_PASSES or (uncounted and status == "finished")):
+        return _say("finished_uncounted" if status == "finished" else "uncounted", passes=uncounted)
     if inference is not None and steps >= MIN_STEPS:
         return _say("inference_counted" if inference.get("batch") else "inference", **inference)
     if status == "finished":

@@ -88,6 +88,16 @@ def test_the_gain_is_told():
     assert verdict("running", (STARVED,), steps=500)["text"].endswith("the run would be 2 times as fast.")
 
 
+def test_training_without_visible_steps_says_what_to_do():
+    """Never "no training": it says that steps are not seen. A few passes may be one long accumulation."""
+    assert key("running", steps=0, uncounted=8) == "waiting"
+    for status, passes in (("running", 1000), ("finished", 8)):
+        said = verdict(status, (), steps=0, uncounted=passes)
+        assert "session.step()" in said["text"]
+        assert f"{passes:,} backward passes" in said["text"]
+    assert key("finished", steps=40, uncounted=8) == "finished"
+
+
 def test_what_is_over_is_told_at_the_end():
     """A run that had trouble along the way was not simply fine."""
     assert key("finished", cleared=(STARVED,)) == "finished_cleared"
