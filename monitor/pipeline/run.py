@@ -305,12 +305,11 @@ class LiveRun:
 
     def _verdict(self, status: str, end: dict[str, Any] | None) -> dict[str, Any]:
         cleared = [record.finding for record in self._lifecycle.records if record.cleared_at_s is not None]
-        seen: dict[str, Any] = {
-            "inference": view.inference(self.state),
-            "uncounted": view.uncounted(self.state),
-        }
-        standing, steps = self._lifecycle.standing, self.state.steps
-        return dict(plain(verdict(status, standing, steps=steps, exit=end, cleared=cleared, **seen)))
+        said = verdict(
+            status, self._lifecycle.standing, steps=self.state.steps, exit=end, cleared=cleared,
+            inference=view.inference(self.state), uncounted=view.uncounted(self.state),
+        )  # fmt: skip
+        return dict(plain(said))
 
     # -- what viewers see
 

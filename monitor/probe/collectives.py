@@ -9,7 +9,6 @@ What the compiler has put into a graph is not seen.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any
@@ -52,7 +51,7 @@ def _follow_functional(recorder: Recorder, patches: Patches, make: Make) -> None
     """Time their wait as well, from the moment on at which they are there."""
 
     def look() -> None:
-        if torch_compat.WAIT_TENSOR.module in sys.modules and look in recorder.watchers:
+        if torch_compat.loaded(torch_compat.WAIT_TENSOR) and look in recorder.watchers:
             recorder.watchers.remove(look)
             patches.replace(*torch_compat.owner(torch_compat.WAIT_TENSOR), _eager(recorder, make))
 

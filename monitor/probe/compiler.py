@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -41,7 +40,7 @@ class Compiler:
         Args:
             step: steps done so far.
         """
-        if torch_compat.COMPILATION_METRICS.module not in sys.modules:
+        if not torch_compat.loaded(torch_compat.COMPILATION_METRICS):
             return None
         counters = torch_compat.value(torch_compat.DYNAMO_COUNTERS)
         entries = torch_compat.value(torch_compat.COMPILATION_METRICS)()
@@ -64,7 +63,7 @@ class Compiler:
             "compilations": self._count,
             "limit_hit": self._limit_hit,
             "location": self._place,
-            "graph_breaks": breaks(counters, _records_of_breaks()),
+            "graph_breaks": breaks(counters, torch_compat.value_or(torch_compat.GRAPH_BREAK_REASONS, ())),
             "recompiles": [dict(one) for one in again[:REASONS]],
         }
         return self._facts
@@ -102,20 +101,13 @@ def _reason(entry: Any) -> str | None:
     if hasattr(entry, "recompile_reason"):
         reason: str | None = entry.recompile_reason
         return reason
-    if not entry.cache_size or not torch_compat.has(torch_compat.GUARD_FAILURES):
+    if not entry.cache_size:
         return None
     place = entry.co_filename, entry.co_firstlineno, entry.co_name
-    for code, reasons in list(torch_compat.value(torch_compat.GUARD_FAILURES).items()):
+    for code, reasons in list(torch_compat.value_or(torch_compat.GUARD_FAILURES, {}).items()):
         if reasons and (code.co_filename, code.co_firstlineno, code.co_name) == place:
             return str(reasons[-1])
     return None
-
-
-def _records_of_breaks() -> Iterable[Any]:
-    if not torch_compat.has(torch_compat.GRAPH_BREAK_REASONS):
-        return ()
-    found: Iterable[Any] = torch_compat.value(torch_compat.GRAPH_BREAK_REASONS)
-    return found
 
 
 def breaks(counters: Any, records: Iterable[Any]) -> list[dict[str, Any]]:

@@ -50,9 +50,8 @@ def environment() -> dict[str, Any]:
 
 def _cpu_capability() -> str | None:
     """The widest vector instructions that torch uses, "AVX512"; None where it does not tell."""
-    if not torch_compat.has(torch_compat.CPU_CAPABILITY):
-        return None
-    return str(torch_compat.value(torch_compat.CPU_CAPABILITY)())
+    ask = torch_compat.value_or(torch_compat.CPU_CAPABILITY, None)
+    return None if ask is None else str(ask())
 
 
 def _whole(text: str | None) -> int:

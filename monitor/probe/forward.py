@@ -105,13 +105,14 @@ class ModuleHooks:
         Weights that an optimizer holds are left out, for its step will be seen; unless it may be compiled.
         """
         if self._sampled is None:
+            every = [p for m in noted() for p in m.parameters(recurse=False) if p.requires_grad]
+            if not every:  # asked after each backward pass: the frames are searched once, when there are some
+                return 0
             stepping = () if compiler_in_use() else (*optimizers(), *optimizers_in_reach(user_frame(3)))
             held = {id(p) for o in stepping for group in o.param_groups for p in group["params"]}
-            every = [p for m in noted() for p in m.parameters(recurse=False) if p.requires_grad]
             by_hand = [p for p in every if id(p) not in held]
-            if every:
-                self._sampled = [weakref.ref(p) for p in (*by_hand[:SAMPLED], *by_hand[-SAMPLED:])]
-        living = [reference() for reference in self._sampled or ()]
+            self._sampled = [weakref.ref(p) for p in (*by_hand[:SAMPLED], *by_hand[-SAMPLED:])]
+        living = [reference() for reference in self._sampled]
         try:
             return sum(self._read_version(parameter) for parameter in living if parameter is not None)
         except (LookupError, AttributeError) as error:

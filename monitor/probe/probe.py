@@ -6,7 +6,7 @@ import contextlib
 import os
 import traceback
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from torch import nn
@@ -84,15 +84,15 @@ class Probe:
         hide_from_compiler("monitor.probe", "monitor.tape", "monitor.batch")
         try:
             self.module_hooks.install(patches, modules)
-            self._hook("loader", watch_construction)
-            self._hook("data", self.loader_hooks.install)
-            self._hook("backward", self._install_backward)
+            recorder.hook("loader", patches, watch_construction)
+            recorder.hook("data", patches, self.loader_hooks.install)
+            recorder.hook("backward", patches, self._install_backward)
             self._optimizer_begins = install_optimizer(recorder, patches, self.boundary, self.optimizers)
-            self._hook("checkpoint", lambda part: install_saving(recorder, part))
+            recorder.hook("checkpoint", patches, lambda part: install_saving(recorder, part))
             install_gc(recorder, patches)
-            self._hook("precision", self.amp.install)
+            recorder.hook("precision", patches, self.amp.install)
             self.amp.install_scaler(patches)
-            self._hook("comm", self._install_communication)
+            recorder.hook("comm", patches, self._install_communication)
             facts.watch(recorder)
             watch_entries(patches, self._hand, self._left)
             recorder.watch(self._describe, "model")
@@ -102,15 +102,6 @@ class Probe:
             raise
         with contextlib.suppress(Exception):  # asked again after the first step, which then says why
             self.cuda.look()
-
-    def _hook(self, signal: str, install: Callable[[Patches], None]) -> None:
-        """Put in the hooks of one signal. Where that fails, now or later, they are taken out again."""
-        part = self.patches.part()
-        self.recorder.on_lost(signal, part.restore)
-        try:
-            install(part)
-        except Exception as error:  # noqa: BLE001 - this signal is lost, and nothing else
-            self.recorder.signal_lost(signal, error)
 
     def _install_backward(self, patches: Patches) -> None:
         install_backward(self.recorder, patches, self.boundary, self.amp, self.ddp)

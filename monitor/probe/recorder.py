@@ -13,6 +13,7 @@ from typing import Any
 
 from monitor.probe.clock import OTHER, make_clock
 from monitor.probe.loop_state import LoopState
+from monitor.probe.patches import Patches
 from monitor.probe.torch_compat import NotInTorchError
 from monitor.probe.user_metrics import UserMetrics
 from monitor.schema import PHASES, SIGNALS, TAPE_METRICS
@@ -202,6 +203,15 @@ class Recorder:
     def on_lost(self, signal: str, undo: Callable[[], None]) -> None:
         """Have `undo` called once when this signal is lost: it takes the signal's hooks out."""
         self._on_lost.setdefault(signal, []).append(undo)
+
+    def hook(self, signal: str, patches: Patches, install: Callable[[Patches], None]) -> None:
+        """Put in the hooks of one signal. Where that fails, now or later, they are taken out again."""
+        part = patches.part()
+        self.on_lost(signal, part.restore)
+        try:
+            install(part)
+        except Exception as error:  # noqa: BLE001 - this signal is lost, and nothing else
+            self.signal_lost(signal, error)
 
     def signal_lost(self, signal: str, error: BaseException | str) -> None:
         """One signal cannot be measured: its columns are null from now on, the report names it and why.

@@ -156,10 +156,9 @@ def owner(entry: TorchName) -> tuple[Any, str]:
     found: Any = _module(entry)
     for parent in parents:
         found = getattr(found, parent, None)
-    value = None if entry.key in hidden else getattr(found, name, NotInTorchError)
-    if entry.key in hidden or value is NotInTorchError:
+    if entry.key in hidden or not hasattr(found, name):
         raise absent(entry)
-    if entry.arguments is not None and not _takes(value, entry.arguments):
+    if entry.arguments is not None and not _takes(getattr(found, name), entry.arguments):
         raise NotInTorchError(f"{entry.key} of torch {_version()} takes other arguments")
     return found, name
 
@@ -172,6 +171,14 @@ def value(entry: TorchName) -> Any:
     """
     found, name = owner(entry)
     return getattr(found, name)
+
+
+def value_or(entry: TorchName, stand_in: Any) -> Any:
+    """What stands there now; `stand_in` where it is absent, or takes other arguments."""
+    try:
+        return value(entry)
+    except NotInTorchError:
+        return stand_in
 
 
 def loaded(entry: TorchName) -> bool:
@@ -207,14 +214,13 @@ def plain_tensors() -> contextlib.AbstractContextManager[Any]:
 
 @functools.cache
 def _plain_tensors() -> Callable[[], Any]:
-    return value(PLAIN_TENSORS) if has(PLAIN_TENSORS) else contextlib.nullcontext
+    found: Callable[[], Any] = value_or(PLAIN_TENSORS, contextlib.nullcontext)
+    return found
 
 
 def is_dynamo_compiling() -> Callable[[], bool]:
     """The function that says whether torch's compiler is reading the caller's code."""
-    found: Callable[[], bool] = (
-        value(DYNAMO_COMPILING) if has(DYNAMO_COMPILING) else sys.modules["torch"].compiler.is_compiling
-    )
+    found: Callable[[], bool] = value_or(DYNAMO_COMPILING, sys.modules["torch"].compiler.is_compiling)
     return found
 
 

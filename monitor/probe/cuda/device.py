@@ -81,11 +81,7 @@ class Torch:
         self.capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
         self.stream: Callable[[], Any] = torch.cuda.current_stream
         self.index: Callable[[], int] = torch.cuda.current_device
-        self._counters = (
-            torch_compat.value(torch_compat.CUDA_MEMORY)
-            if torch_compat.has(torch_compat.CUDA_MEMORY)
-            else None
-        )
+        self._counters = torch_compat.value_or(torch_compat.CUDA_MEMORY, None)
         self.quick = self._counters is not None
 
     def event(self) -> Any:

@@ -51,15 +51,8 @@ class Waits:
 
     def install(self, patches: Patches) -> None:
         """Replace them below the public functions, which the compiler knows by identity."""
-        self._hook("cuda_syncs", patches.part(), self._install_syncs)
-        self._hook("empty_cache", patches.part(), self._install_empty_cache)
-
-    def _hook(self, signal: str, part: Patches, install: Callable[[Patches], None]) -> None:
-        self._recorder.on_lost(signal, part.restore)
-        try:
-            install(part)
-        except Exception as error:  # noqa: BLE001 - this signal is lost, and nothing else
-            self._recorder.signal_lost(signal, error)
+        self._recorder.hook("cuda_syncs", patches, self._install_syncs)
+        self._recorder.hook("empty_cache", patches, self._install_empty_cache)
 
     def _install_syncs(self, patches: Patches) -> None:
         patches.replace(*torch_compat.owner(torch_compat.CUDA_SYNCHRONIZE), self._timed)
