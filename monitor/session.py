@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import functools
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
-from types import TracebackType
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from monitor import process_end
 from monitor.schema import PHASES
 
 if TYPE_CHECKING:
@@ -21,9 +19,6 @@ if TYPE_CHECKING:
     from monitor.probe.adapters import Adapter
     from monitor.probe.faults import Faults
     from monitor.probe.probe import Probe
-
-#: Why a session ends whose process ends with it.
-AT_EXIT = "end of the script"
 
 _current: Session | None = None
 
@@ -184,8 +179,8 @@ class Session:
         if self.active and self._probe:
             self._probe.optimizer_begins(optimizer, args, kwargs, release)
 
-    def _note_failure(self, kind: type[BaseException], error: BaseException) -> None:
-        """An exception that nobody caught."""
+    def note_failure(self, kind: type[BaseException], error: BaseException) -> None:
+        """An exception that nobody caught ended what trains here."""
         if self._probe is not None and self._pid == os.getpid():
             self._probe.failed(kind, error)
             code = 130 if issubclass(kind, KeyboardInterrupt) else 1
@@ -198,7 +193,7 @@ class Session:
         try:
             probe.finish(**end)
             # A process that ends may yet crash on its way: then its trace is still wanted.
-            if self._faults is not None and end.get("reason") != AT_EXIT:
+            if self._faults is not None and end.get("reason") != process_end.AT_EXIT:
                 self._faults.release()
         except Exception as error:  # noqa: BLE001 - the training goes on, whatever is wrong with us
             print(f"torchvitals: {_reason(error)}", file=sys.stderr)
@@ -236,49 +231,18 @@ def _begin(chosen: Options, modules: list[Any], ranks: tuple[int, int, int]) -> 
     session = Session(handle, Probe(recorder, modules))
     assert session._probe is not None
     session._faults = leave_traces(recorder, session._probe.patches, f"{stem}.stacks", handle.agent)
-    session._probe.patches.on_undo(_watch_end(session))
-    _watch_exit()
-    resume = notebook.after_each_cell(session._probe.pause)
-    if resume is not None:
-        session._probe.patches.on_undo(resume)
+    process_end.watch_exit(_at_exit)
+    for undo in (*process_end.watch(session), notebook.after_each_cell(session._probe.pause)):
+        if undo is not None:
+            session._probe.patches.on_undo(undo)
     if not handle.started:
         _agent_as_thread(handle)
     return session
 
 
-def _watch_end(session: Session) -> Callable[[], None]:
-    """Note an uncaught exception.
-
-    Returns:
-        What takes that back. An excepthook that somebody has replaced since is left alone.
-    """
-    previous = sys.excepthook
-
-    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        try:
-            session._note_failure(kind, error)
-        except Exception:  # noqa: BLE001 - a signal's handler raised here (torch's, of a worker's death)
-            session._note_failure(kind, error)
-        finally:
-            previous(kind, error, trace)
-
-    def undo() -> None:
-        if sys.excepthook is excepthook:
-            sys.excepthook = previous
-
-    sys.excepthook = excepthook
-    return undo
-
-
-@functools.cache
-def _watch_exit() -> None:
-    """Note a clean end of the interpreter. Once in a process: Python keeps the place of one taken back."""
-    atexit.register(_at_exit)
-
-
 def _at_exit() -> None:
     if _current is not None:
-        _current._finish(code=None, reason=AT_EXIT)
+        _current._finish(code=None, reason=process_end.AT_EXIT)
 
 
 def _agent_as_thread(handle: RunHandle) -> None:

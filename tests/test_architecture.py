@@ -38,7 +38,8 @@ MAY_IMPORT = {
     # the command `agent` runs as a thread where no process may be started
     "frame_tickets": "",
     "notebook": "frame_tickets",
-    "session": "schema batch options state tape probe launcher report runs store notebook cli",
+    "process_end": "",
+    "session": "process_end schema batch options state tape probe launcher report runs store notebook cli",
     "_version": "",
     "monitor": "_version options session",
     "startup": "monitor probe session",

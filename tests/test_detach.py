@@ -87,11 +87,12 @@ def test_two_hundred_times_leave_no_trace(tmp_path: Path) -> None:
 
 def test_somebody_elses_excepthook_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was put over ours is left alone, and still reaches what was there before."""
-    from monitor.session import Session, _watch_end
+    from monitor.process_end import watch_exceptions
+    from monitor.session import Session
 
     called: list[str] = []
     monkeypatch.setattr(sys, "excepthook", lambda *_: called.append("first"))
-    undo = _watch_end(Session())
+    undo = watch_exceptions(Session())
     ours = sys.excepthook
 
     def theirs(*args: Any) -> None:

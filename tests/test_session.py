@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from monitor.session import Session, _watch_end
+from monitor.process_end import watch_exceptions
+from monitor.session import Session
 
 LOOP = """
 import hashlib, sys
@@ -108,7 +109,7 @@ def test_a_failure_is_noted_though_a_signal_interrupts(monkeypatch: pytest.Monke
     session = Session()
     session._probe = Probe()  # type: ignore[assignment]
     monkeypatch.setattr(sys, "excepthook", lambda *_: said.append("previous"))
-    _watch_end(session)
+    watch_exceptions(session)
     error = ConnectionResetError("gone")
     sys.excepthook(ConnectionResetError, error, None)
     assert said == [error, error, "ConnectionResetError: gone", "previous"]

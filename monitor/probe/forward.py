@@ -19,7 +19,8 @@ from monitor.probe.call_hook import (
     allow_call_hooks,
     compiler_in_use,
 )
-from monitor.probe.clock import BACKWARD, EVAL, FORWARD, OTHER
+from monitor.probe.call_phase import CallPhase
+from monitor.probe.clock import BACKWARD, EVAL, FORWARD
 from monitor.probe.module_registry import note, noted, optimizers, watch_modules, watch_optimizers
 from monitor.probe.outermost import Learner
 from monitor.probe.patches import Patches, unseen_by_compiler
@@ -49,12 +50,12 @@ class ModuleHooks:
         trained: identities of the parameters that an optimizer trains.
     """
 
-    def __init__(self, recorder: Recorder, evaluated: Callable[[], None]) -> None:
+    def __init__(self, recorder: Recorder, evaluated: Callable[[], bool]) -> None:
         self.recorder = recorder
         self.trained: set[int] = set()
         self._models: list[weakref.ref[nn.Module]] = []
         self._called: list[weakref.ref[nn.Module]] = []
-        self._evaluated = evaluated
+        self._call_phase = CallPhase(recorder, self.is_trained, evaluated)
         self._patches: Patches | None = None
         # The step in which an outermost call runs, counted from 1: what is called inside it is part of it.
         self._inside = [0]
@@ -266,7 +267,8 @@ class ModuleHooks:
         recorder, clock, live = self.recorder, self.recorder.clock, self.recorder.tape.live
         thread, push, pop, base_phase = recorder.training_thread_id, clock.push, clock.pop, clock.base_phase
         grad_enabled, compiling = torch.is_grad_enabled, torch_compat.is_dynamo_compiling()
-        inside, loop_state, phase_of = self._inside, recorder.loop_state, self._phase_of
+        inside, loop_state, phase = self._inside, recorder.loop_state, self._call_phase
+        phase_of, measure, size_wanted = phase.of, phase.measure, phase.size_wanted
 
         def timed(module: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             # First of all: torch.compile follows this function where it compiles what calls a module.
@@ -278,8 +280,10 @@ class ModuleHooks:
                 return original(*args, **kwargs)
             try:
                 usual = loop_state.phase is None and grad_enabled() and base_phase[0] != EVAL
-                depth = push(FORWARD if usual else phase_of(module))
+                depth = push(FORWARD if usual else phase_of(module, args, kwargs))
                 inside[0] = step
+                if usual and size_wanted[0]:
+                    measure(args, kwargs)
                 if outermost is not None:
                     outermost(module)
             except Exception as error:  # noqa: BLE001 - the training must not notice
@@ -292,26 +296,6 @@ class ModuleHooks:
                 pop(depth)
 
         return unseen_by_compiler(timed)
-
-    def _phase_of(self, module: nn.Module) -> int:
-        """FORWARD or EVAL, for a call that may be either.
-
-        What is not trained (a teacher, a reward model) is no evaluation by itself.
-        """
-        state, clock = self.recorder.loop_state, self.recorder.clock
-        if state.phase is not None:
-            return EVAL if state.phase == EVAL else FORWARD
-        evaluating, trained = clock.base_phase[0] == EVAL, self.is_trained(module)
-        if not torch.is_grad_enabled():
-            if trained:
-                self._evaluated()
-            return EVAL if evaluating or (trained and not module.training) else FORWARD
-        if not module.training:
-            return EVAL
-        if trained:
-            clock.set_base_phase(OTHER)  # an evaluation that was left early: this is training again
-            return FORWARD
-        return EVAL
 
 
 def _living(references: list[weakref.ref[nn.Module]]) -> list[nn.Module]:

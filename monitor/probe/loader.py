@@ -65,12 +65,13 @@ class LoaderHooks:
         """`fetch`, which gets the next batch from an iterator, watched like a DataLoader's `__next__`."""
         return self._next(fetch)
 
-    def evaluated(self) -> None:
-        """A forward pass of an evaluation was seen."""
+    def evaluated(self) -> bool:
+        """A forward pass without gradients was seen. Whether a batch is at hand that was not trained on."""
         for state in self._since:
             state.settled = False
         if self._since:
             self._since[-1].unused = True
+        return bool(self._since)
 
     def _iter(self, original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
         recorder, clock, training_thread_id = (
