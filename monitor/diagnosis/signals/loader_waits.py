@@ -94,6 +94,7 @@ class Waits:
         pattern: what the excess looks like.
         exposed: share of the ordinary waiting in which a GPU stood idle too, 1 without one: a host that is
             ahead of its GPU may wait for a batch and lose nothing.
+        batches: batches that a step fetches on the average: each has a hand-over of its own.
     """
 
     rank: Rank
@@ -107,6 +108,7 @@ class Waits:
     runq_share: float
     pattern: Pattern
     exposed: float = 1.0
+    batches: float = 1.0
 
     @property
     def workers(self) -> int:
@@ -142,7 +144,8 @@ class Waits:
         """
         whole = float(self.wait_ms.sum() + self.other_ms.sum())
         if usual_ms is None:
-            usual_ms = min(LEAST_HANDOVER_MS, LEAST_HANDOVER_SHARE * float(self.other_ms.mean()))
+            least = LEAST_HANDOVER_MS * self.batches
+            usual_ms = min(least, LEAST_HANDOVER_SHARE * float(self.other_ms.mean()))
         odd = self.starts | (self.spikes & (self.excess_ms == 0.0))
         most = quantile(self.wait_ms[~odd], 0.9) if (~odd).any() else 0.0
         waited = np.where(odd, np.minimum(self.wait_ms, most), self.wait_ms)
@@ -163,15 +166,40 @@ def waits(window: Window, rank: Rank) -> Waits | None:
     workers = int(found[1].get("num_workers") or 0)
     starts = _starts(window, part, workers)
     spikes = _spikes(wait, other, starts)
-    excess = np.maximum(wait - (CROWDED_HANDOVER_MS if busy else HANDOVER_MS), 0.0)
+    batches = batches_per_step(part, found[1])
+    excess = np.maximum(wait - (CROWDED_HANDOVER_MS if busy else HANDOVER_MS) * batches, 0.0)
     excess[starts] = 0.0
     if spikes.sum() < SEVERAL:
         excess[spikes] = 0.0
     exposed = _exposed(rank, wait)
     excess[~spikes] *= exposed
     queue = runq_share(rank)
-    judged = Waits(part, found[1], wait, other, excess, starts, spikes, busy, queue, "none", exposed)
+    judged = Waits(
+        part,
+        found[1],
+        wait,
+        other,
+        excess,
+        starts,
+        spikes,
+        busy,
+        queue,
+        "none",
+        exposed,
+        float(batches.mean()),
+    )
     return replace(judged, pattern=_pattern(judged, epoch_starts(window, part)))
+
+
+def batches_per_step(rank: Rank, loader: Mapping[str, Any]) -> Values:
+    """Batches that each step fetched, shape [rows], at least 1: several where gradients are accumulated.
+
+    A batch that is cut into pieces after it was fetched is one.
+    """
+    fetched = np.nan_to_num(rank.column("micro_batches"), nan=1.0)
+    if size := loader.get("batch_size"):
+        fetched = np.fmin(fetched, np.ceil(rank.column("samples") / float(size)))
+    return np.maximum(fetched, 1.0)
 
 
 def worker_rhythm(wait_ms: Values, workers: int) -> bool:

@@ -70,7 +70,7 @@ def _late_share(one: Waits) -> float:
 def _base_ms(one: Waits) -> float | None:
     """Waiting at the beginning, where it was more than a hand-over even then."""
     base = quantile(one.wait_ms[: max(len(one.wait_ms) // 8, 1)], 0.1)
-    return base if base > HANDOVER_MS else None
+    return base if base > HANDOVER_MS * one.batches else None
 
 
 def _basis(one: Waits) -> str:

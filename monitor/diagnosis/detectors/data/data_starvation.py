@@ -1,7 +1,7 @@
 """The loop waits for its batches, again and again, for longer than a hand-over takes.
 
 What: the loop waits for its next batch, again and again, for longer than a hand-over takes. Waits beyond
-    2.5 ms a step (10 ms on a busy machine) take 15 % of the wall time or more. On a GPU only waiting counts
+    2.5 ms a batch (10 ms on a busy machine) take 15 % of the wall time or more. On a GPU only waiting counts
     in which the device stood idle too: a host that is ahead of it may wait and lose nothing.
 Why it costs: nothing else happens while the loop waits. A batch that a worker has ready still costs 1 to
     2.5 ms to hand over, which no setting removes: so tiny steps have a high data share and are healthy.
@@ -150,7 +150,8 @@ def _cold_first_epoch(window: Window, judged: dict[int, Waits | None]) -> Findin
         first = slice_steps(whole, 0, int(starts[0]))
         later = slice_steps(whole, int(starts[0]), whole.count)
         lost, later_lost = (
-            share(np.maximum(phase_ms(part, "data") - HANDOVER_MS, 0.0), part) for part in (first, later)
+            share(np.maximum(phase_ms(part, "data") - HANDOVER_MS * one.batches, 0.0), part)
+            for part in (first, later)
         )
         if max(later_lost, one.lost_share) < LOST_SHARE <= lost and one.pattern in ("none", "steady"):
             evidence = {
@@ -262,7 +263,7 @@ def _main_cpu_share(one: Waits) -> float | None:
 
 def _wanted(one: Waits, batch_ms: float, cpus: float | None, computes: bool) -> int:
     """Workers that deliver a batch of `batch_ms` work within every step's other time."""
-    wanted = math.ceil(batch_ms / max(float(np.mean(one.other_ms)), HANDOVER_MS)) + 1
+    wanted = math.ceil(batch_ms / max(float(np.mean(one.other_ms)), HANDOVER_MS * one.batches)) + 1
     most = 8.0 if cpus is None else max(cpus - 1, 1) if computes else WORKERS_PER_CPU * cpus
     return max(1, min(wanted, int(most)))
 

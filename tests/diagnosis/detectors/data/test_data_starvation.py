@@ -42,6 +42,14 @@ def test_a_hand_over_is_no_fault(wait: float, other: float, workers: int):
     assert detect(window(healthy, finished=True)) is None
 
 
+@pytest.mark.parametrize(("fetched", "found"), [(4, False), (1, True)])
+def test_every_batch_of_a_step_has_its_hand_over(fetched: int, found: bool):
+    """Four batches accumulated may take four hand-overs; one that is cut into four pieces takes one."""
+    step = {"data": 9.0, "forward": 20.0, "backward": 0, "optimizer": 0}
+    one = rank(600, micro_batches=4, samples=32 * fetched, facts=loader(batch_size=32), **step)
+    assert (detect(window(one, finished=True)) is not None) == found
+
+
 def test_it_promises_what_the_wait_costs():
     """The gain is Amdahl's for the waiting: never more, and at least 0.8 of it."""
     found = detect(starved(50.0))
