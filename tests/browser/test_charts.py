@@ -170,7 +170,7 @@ def test_whole_history_of_a_long_run(hub, open_page) -> None:
     run = PlayedRun(hub)
     run.play(400)
     page = open_page()
-    page.wait_for_function("() => document.querySelector('[data-panel=step] .canvas').data?.[0].x[0] < 4")
+    page.wait_for_function("() => document.querySelector('[data-panel=step] .canvas')?.data?.[0].x[0] < 4")
     times = page.evaluate("() => document.querySelector('[data-panel=step] .canvas').data[0].x")
     assert times[-1] > 396
     assert 100 <= len(times) <= 600
