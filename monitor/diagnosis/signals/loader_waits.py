@@ -199,7 +199,7 @@ def batches_per_step(rank: Rank, loader: Mapping[str, Any]) -> Values:
     fetched = np.nan_to_num(rank.column("micro_batches"), nan=1.0)
     if size := loader.get("batch_size"):
         fetched = np.fmin(fetched, np.ceil(rank.column("samples") / float(size)))
-    return np.maximum(fetched, 1.0)
+    return np.asarray(np.maximum(fetched, 1.0))
 
 
 def worker_rhythm(wait_ms: Values, workers: int) -> bool:
