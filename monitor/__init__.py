@@ -6,8 +6,7 @@
 Importing this package imports neither torch nor the web server.
 """
 
+from monitor._version import __version__
 from monitor.session import Session, attach
-
-__version__ = "0.1.0"
 
 __all__ = ["Session", "__version__", "attach"]

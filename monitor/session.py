@@ -249,9 +249,9 @@ def _agent_as_thread(handle: RunHandle) -> None:
     """Where no process may be started, the agent runs here, and the page says so."""
     import threading
 
-    from monitor.cli import agent
+    from monitor.agent_process import follow
 
-    threading.Thread(target=agent.follow, args=(handle.spool,), daemon=True, name="torchvitals").start()
+    threading.Thread(target=follow, args=(handle.spool,), daemon=True, name="torchvitals").start()
 
 
 def _ranks(adapter: Adapter | None, target: Any) -> tuple[int, int, int]:

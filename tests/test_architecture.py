@@ -35,11 +35,12 @@ MAY_IMPORT = {
     "compare": "schema store diagnosis report runs",
     "pipeline": "schema events batch store diagnosis alerts run_state report runs strict_json",
     "launcher": "options state",
-    # the command `agent` runs as a thread where no process may be started
     "frame_tickets": "",
     "notebook": "frame_tickets",
     "process_end": "",
-    "session": "process_end schema batch options state tape probe launcher report runs store notebook cli",
+    # runs in the rank, as a thread, where no process may be started
+    "agent_process": "_version launcher state agent batch pipeline",
+    "session": "process_end schema batch options state tape probe launcher report runs store notebook agent_process",
     "_version": "",
     "monitor": "_version options session",
     "startup": "monitor probe session",
