@@ -23,9 +23,9 @@ from monitor.probe.ddp_log import exposed_ns, first_bucket
 
 
 @pytest.fixture(autouse=True)
-def group(tmp_path: Path) -> Iterator[None]:
+def group() -> Iterator[None]:
     """A process group of one."""
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     yield
     dist.destroy_process_group()
 
@@ -441,7 +441,7 @@ def test_arithmetic_below_a_wrapped_part_is_not_waiting(odd: Odd) -> None:
     assert odd.of("below", "comm_ms")[4:] == [0.0] * 4
     late = odd.ranks[1].facts["ddp"]
     assert late["sampled"] >= 4
-    assert late["exposed_ms"] < 20
+    assert late["exposed_ms"] < 30
 
 
 def test_a_training_after_the_last_wrapped_one_has_no_such_numbers(odd: Odd) -> None:

@@ -8,7 +8,6 @@ would then wait until the time is up, with nothing said of what failed.
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
@@ -40,7 +39,6 @@ rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 torch.set_num_threads(1)
 torch.manual_seed(0)
 dist.init_process_group("gloo", init_method="file://" + os.path.abspath("group"), rank=rank, world_size=size)
-Path(f"rank-{rank}.joined").touch()
 probe = None
 if os.environ["WATCHED"] == "1":
     tape = TapeWriter(f"rank-{rank}.tape", rank=rank, world_size=size, local_rank=rank, slots=1024)
@@ -66,9 +64,6 @@ def be_late_in_collective(step):
         time.sleep(0.001)
     time.sleep(0.03)
 """
-#: Ranks join within milliseconds of each other. Now and then gloo loses a connection and one waits for it
-#: forever (`gloo::transport::tcp::Pair::waitUntilConnected`, before any hook of ours is in).
-MEET_S = 30.0
 #: Nobody leaves before all have what they exchange: a closed connection may lose what it still holds.
 _TAIL = """
 if probe is not None:
@@ -110,35 +105,19 @@ def run_ranks(
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.py").write_text(_HEAD + textwrap.dedent(body) + _TAIL)
+    ranks = [_start(folder, rank, size, watched, timeout_s - 10) for rank in range(size)]
     limit = time.monotonic() + timeout_s
-    codes = _attempt(folder, size, watched, limit)
-    if None in codes and not any(codes) and time.monotonic() < limit:
-        print(f"gloo lost a connection, and the ranks met again: {folder}", file=sys.stderr)
-        for left in (*folder.glob("rank-*"), *folder.glob("group*")):
-            left.unlink()
-        codes = _attempt(folder, size, watched, limit)
-    assert codes == [0] * size, [(folder / f"rank-{rank}.stderr").read_text() for rank in range(size)]
-    return [RankOutcome(folder / f"rank-{rank}") for rank in range(size)]
-
-
-def _attempt(folder: Path, size: int, watched: bool, limit: float) -> list[int | None]:
-    """Exit codes of the ranks; None for those that had to be killed: the time is up, or they never met."""
-    ranks = [_start(folder, rank, size, watched, limit - time.monotonic() - 10) for rank in range(size)]
     codes: list[int | None] = [None]
-    meeting_since = math.inf
     try:
         while None in codes and not any(codes) and time.monotonic() < limit:
             time.sleep(0.01)
             codes = [rank.poll() for rank in ranks]
-            joined = sum((folder / f"rank-{rank}.joined").exists() for rank in range(size))
-            meeting_since = min(meeting_since, time.monotonic()) if 0 < joined < size else math.inf
-            if time.monotonic() - meeting_since > MEET_S:
-                break
     finally:
         for rank in ranks:
             rank.kill()
             rank.wait()
-    return codes
+    assert codes == [0] * size, [(folder / f"rank-{rank}.stderr").read_text() for rank in range(size)]
+    return [RankOutcome(folder / f"rank-{rank}") for rank in range(size)]
 
 
 def _start(folder: Path, rank: int, size: int, watched: bool, patience_s: float) -> subprocess.Popen[bytes]:

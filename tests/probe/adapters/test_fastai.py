@@ -136,7 +136,7 @@ def test_validation_is_evaluation(tmp_path: Path) -> None:
     assert seen.sum("samples") == 64
     assert list(np.flatnonzero(seen.columns["eval_ms"])) == [4]
     assert seen.columns["eval_ms"][4] >= 160
-    assert seen.columns["data_ms"].max() < 100
+    assert seen.columns["data_ms"].max() < 160
 
 
 def test_its_loaders_are_described(tmp_path: Path) -> None:

@@ -122,7 +122,8 @@ def test_evaluation_and_saving_are_phases_of_their_own(tmp_path: Path) -> None:
         target.train()
     assert seen.steps == target.state.global_step == 8
     assert seen.sum("samples") == 64
-    assert 8 * 30 <= seen.sum("forward_ms") < 8 * 30 + 150
+    assert seen.sum("forward_ms") >= 8 * 30
+    assert np.median(seen.columns["forward_ms"][[2, 4, 6]]) < 5 * 30
     after = seen.columns["eval_ms"][[2, 4, 6]]
     assert np.all(after >= 5 * 30)
     assert np.delete(seen.columns["eval_ms"], [2, 4, 6]).max() == 0

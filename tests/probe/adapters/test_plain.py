@@ -620,9 +620,9 @@ def test_the_last_step_ends_where_it_was_last_active(tmp_path: Path) -> None:
         for batch in loader():
             learn(model, optimizer, batch)
             time.sleep(0.02)
-        time.sleep(0.2)
+        time.sleep(1.0)
     assert watch.steps == BATCHES
-    assert watch.rows[-1]["step_ms"] < 100
+    assert watch.rows[-1]["step_ms"] < 1e3
 
 
 def outcome(folder: Path, loop: Any) -> Watch:
