@@ -16,6 +16,8 @@ REASONS = 12
 REASON_CHARS = 600
 
 _ENTRY = re.compile(r"^\d+(/\d+)+: ")
+#: How torch says that it will not compile a function again: the words of 2.4, of 2.9, and of 2.13 and 2.15.
+_GAVE_UP = re.compile(r"cache_size_limit reached|recompile_limit reached|recompile limit exceeded")
 
 
 class Compiler:
@@ -53,7 +55,7 @@ class Compiler:
         if not self._count and not counters["stats"] and not counters["frames"]:
             return None
         gave_up = [text for kind in ("unimplemented", "graph_break") for text in counters[kind]]
-        self._limit_hit = self._limit_hit or any("recompile limit" in str(text) for text in gave_up)
+        self._limit_hit = self._limit_hit or any(_GAVE_UP.search(str(text)) for text in gave_up)
         again = sorted(self._again.values(), key=lambda one: -one["count"])
         self._facts = {
             "used": True,

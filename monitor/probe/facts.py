@@ -161,13 +161,15 @@ def ddp_facts(model: nn.Module) -> dict[str, Any] | None:
     if not isinstance(model, nn.parallel.DistributedDataParallel):
         return None
     log = torch_compat.value(torch_compat.DDP_LOG)(model)
+    # torch 2.13 says 0 where it did not search, 2.4 says nothing
+    searched = model.find_unused_parameters or model.static_graph
     return {
         "find_unused_parameters": bool(model.find_unused_parameters),
         "static_graph": bool(model.static_graph),
         "gradient_as_bucket_view": bool(model.gradient_as_bucket_view),
         "bucket_cap_mb": log.get("bucket_cap_bytes", 0) / 2**20,
         "bucket_bytes": log.get("bucket_sizes"),
-        "unused_parameter_size": log.get("unused_parameter_size"),
+        "unused_parameter_size": log.get("unused_parameter_size") if searched else None,
         "iterations": log.get("iteration"),
         "has_sync_bn": bool(log.get("has_sync_bn")),
         "backend": log.get("backend_name"),

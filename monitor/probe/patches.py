@@ -120,9 +120,19 @@ def _pass_over(code: CodeType, within: bool) -> None:
 
 @functools.cache
 def _skipping() -> Callable[[CodeType, bool], None]:
-    if torch_compat.has(torch_compat.SKIP_CODE):
+    try:
         skip = torch_compat.value(torch_compat.SKIP_CODE)
         return lambda code, within: skip(code)
+    except torch_compat.NotInTorchError as error:
+        older = error
+    try:
+        return _skipping_by_strategy()
+    except torch_compat.NotInTorchError as newer:
+        # which of the two ways this torch should have had is not known: both are named
+        raise torch_compat.NotInTorchError(f"{older}; {newer}") from None
+
+
+def _skipping_by_strategy() -> Callable[[CodeType, bool], None]:
     action = torch_compat.value(torch_compat.FRAME_ACTION)
     strategy = torch_compat.value(torch_compat.FRAME_EXEC_STRATEGY)
     set_strategy = torch_compat.value(torch_compat.EXEC_STRATEGY)

@@ -136,6 +136,10 @@ def waited(first: RankOutcome, second: RankOutcome, step: int) -> None:
     assert median(waits[step:]) > median(hurries[step:])
 
 
+@pytest.mark.skipif(
+    torch.__version__ < "2.5" and not torch.cuda.is_available(),
+    reason="FSDP2 of torch 2.4 opens CUDA streams, whatever the device of its mesh",
+)
 def test_fsdp2(tmp_path: Path) -> None:
     """Its gathers and scatters are communication: the rank that comes first waits in them."""
     first, second = run_ranks(tmp_path, FSDP2)

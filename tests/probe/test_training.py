@@ -125,7 +125,7 @@ def test_saving_is_told(owner: Any, tmp_path: Path) -> None:
     (event,) = watch.kinds("save")
     assert event["ms"] > 0
     assert event["location"].startswith("tests/probe/test_training.py:")
-    assert torch.load(tmp_path / "model.pt").keys() == model.state_dict().keys()
+    assert torch.load(tmp_path / "model.pt", weights_only=True).keys() == model.state_dict().keys()
 
 
 def test_torch_save_can_be_pickled(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from monitor.tape.reader import JournalReader, TapeReader
 _HEAD = """
 import faulthandler, hashlib, os, sys, time, traceback
 def failed(*error):
-    traceback.print_exception(*error)
+    traceback.print_exception(*error, file=sys.__stderr__)  # torch 2.4 holds sys.stderr back in its hook
     os._exit(1)
 sys.excepthook = failed
 faulthandler.dump_traceback_later(float(os.environ["PATIENCE_S"]))  # where it hangs

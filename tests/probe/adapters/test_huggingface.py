@@ -132,6 +132,10 @@ def test_evaluation_and_saving_are_phases_of_their_own(tmp_path: Path) -> None:
     assert np.delete(seen.columns["checkpoint_ms"], 4).max() == 0
 
 
+@pytest.mark.skipif(
+    torch.__version__ < "2.6" and hasattr(transformers.utils.import_utils, "check_torch_load_is_safe"),
+    reason="transformers loads no optimizer's state with a torch before 2.6 (CVE-2025-32434)",
+)
 def test_resumed_from_a_checkpoint(tmp_path: Path) -> None:
     """Only the steps that are taken are counted, in the epoch in which they are taken."""
     first = trainer(tmp_path, save_strategy="steps", save_steps=9, max_steps=9)
