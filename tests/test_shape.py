@@ -35,7 +35,9 @@ def test_monitor_is_imported_in_a_moment():
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     imported = shown.split()
     ours = [name for name in imported if name.partition(".")[0] == "monitor"]
-    foreign = [name for name in imported if name.partition(".")[0] not in {"monitor", *sys.stdlib_module_names}]
+    foreign = [
+        name for name in imported if name.partition(".")[0] not in {"monitor", *sys.stdlib_module_names}
+    ]
     assert "monitor.session" in ours
     assert len(ours) <= MAX_IMPORTED[0]
     assert len(imported) <= MAX_IMPORTED[1]

@@ -13,7 +13,7 @@ import torch
 from monitor.probe.adapters.plain import Boundary
 from monitor.probe.batches import add, count
 from monitor.probe.clock import DATA, EVAL, OTHER
-from monitor.probe.construction import origin_of, where_made
+from monitor.probe.construction import Origins, where_made
 from monitor.probe.facts import loader_facts
 from monitor.probe.loader_classes import hook_loaders
 from monitor.probe.loader_state import LoaderState
@@ -44,6 +44,7 @@ class LoaderHooks:
         self.training = training
         self._of_loader: weakref.WeakKeyDictionary[Any, LoaderState] = weakref.WeakKeyDictionary()
         self._count = 0
+        self._origins = Origins()
         self._epochs: dict[str, int] = {}
         self._roles: dict[str, set[str]] = {}
         self._fetching = [False]
@@ -293,7 +294,7 @@ class LoaderHooks:
             state = self._of_loader[loader] = LoaderState(self._count)
             state.place, state.call = where_made(loader, user_frame(3))
             # Some loops make a new loader each epoch: it goes on where the last one of its origin stopped.
-            state.origin = origin_of(loader) or str(state.number)
+            state.origin = self._origins.name(loader, state.number)
             roles = self._roles.get(state.origin)
             state.role = "train" if roles == {"train"} else None
             state.evaluates = roles == {"eval"}

@@ -56,6 +56,7 @@ class Recorder:
             record goes to the tape.
         training_thread_id: a list of one: the identity of the thread that trains. A hook on any other thread
             passes through; 0 switches every hook off.
+        other_threads: identities of threads that ran an optimizer meanwhile.
         loop_state: what adapters say of the loop.
         user_metrics: numbers of the user's own.
         watchers: called after a step was recorded at the numbers of FACTS_AT and every FACTS_EVERY.
@@ -72,6 +73,7 @@ class Recorder:
         self.user_metrics = UserMetrics(lambda values: self.event("log", values=values))
         self.values: list[Any] = [0] * len(PHASES) + list(_TAIL)
         self.training_thread_id = [get_ident()]
+        self.other_threads: set[int] = set()
         self.steps = 0
         self.epoch = _NAN
         self.each: list[Callable[[int], None]] = []
@@ -87,6 +89,7 @@ class Recorder:
         self._counts: dict[str, int] = {}
         self._adopted = self._events_lost = False
         self._paused_ns = 0
+        self.watch(self._tell_of_other_threads, "facts")
 
     def _make_end_step(self) -> Callable[..., None]:
         values, append, phases = self.values, self.tape.append, len(PHASES)
@@ -145,7 +148,7 @@ class Recorder:
         self.clock.pause()
         self._paused_ns = self._paused_ns or time.perf_counter_ns()
 
-    def adopt(self) -> bool:
+    def adopt(self, *, optimizes: bool = False) -> bool:
         """Whether the calling thread, which runs a backward pass or an optimizer, is the one that trains.
 
         The first to ask is, and after its end the next: a second `fit` in a new thread is seen as well.
@@ -156,7 +159,14 @@ class Recorder:
         ):
             training_thread_id[0] = caller
         self._adopted = True
+        if optimizes and training_thread_id[0] not in (0, caller):
+            self.other_threads.add(caller)
         return training_thread_id[0] == caller
+
+    def _tell_of_other_threads(self) -> None:
+        if self.other_threads:
+            self.event("warn", text="another thread trains as well: its steps are not counted")
+            self.watchers.remove(self._tell_of_other_threads)
 
     def refresh(self) -> None:
         """Let the watchers look for facts that changed. One that fails is not asked again."""

@@ -161,7 +161,7 @@ def install_optimizer(
 
     def before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal opened, nested, began_in
-        if compiling() or (get_ident() != training_thread_id[0] and not adopt()):
+        if compiling() or (get_ident() != training_thread_id[0] and not adopt(optimizes=True)):
             return
         begin()
         if loop_state.in_optimizer:

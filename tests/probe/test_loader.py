@@ -71,10 +71,33 @@ def test_epochs_are_counted(tmp_path: Path) -> None:
     assert all(event["first_wait_ms"] > 0 for event in events)
 
 
-def test_a_new_loader_each_epoch_counts_on(tmp_path: Path) -> None:
-    """What is made in the same line again is the same loader's next epoch."""
+def test_two_loaders_of_one_comprehension_are_two(tmp_path: Path) -> None:
+    """Made by the same instruction, one for training and one for validation; modes are set in the steps."""
     with watching(tmp_path) as watch:
-        train(watch, made_here(), made_here())
+        loaders = {part: loader(shuffle=part == "train") for part in ("train", "valid")}
+        model = net()
+        watch.see(model)
+        optimizer = sgd(model)
+        for _ in range(3):
+            for batch in loaders["train"]:
+                model.train()
+                learn(model, optimizer, batch)
+            for features, _target in loaders["valid"]:
+                model.eval()
+                with torch.no_grad():
+                    model(features)
+    roles = {name: fact["role"] for name, fact in watch.facts().items() if name.startswith("loader/")}
+    assert roles == {"loader/1": "train", "loader/2": "eval"}
+    assert watch.steps == 3 * BATCHES
+    assert watch.column("epoch") == [1.0] * BATCHES + [2.0] * BATCHES + [3.0] * BATCHES
+    assert sum(watch.column("samples")) == 3 * BATCHES * BATCH
+
+
+def test_a_new_loader_each_epoch_counts_on(tmp_path: Path) -> None:
+    """What is made in the same line again, once the first is used, is the same loader's next epoch."""
+    with watching(tmp_path) as watch:
+        for _ in range(2):
+            train(watch, made_here())
     assert watch.column("epoch") == [1.0] * BATCHES + [2.0] * BATCHES
 
 

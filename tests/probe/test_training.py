@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,31 @@ def test_a_save_that_fails_raises_the_users_exception(tmp_path: Path) -> None:
             learn(model, optimizer, batch)
     assert watch.steps == BATCHES
     assert watch.rows[-1]["checkpoint_ms"] == 0
+
+
+def test_a_second_thread_that_trains_is_told(tmp_path: Path) -> None:
+    """Its steps are another training's: they are not counted, and that is said."""
+    begun, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        model = net()
+        optimizer = sgd(model)
+        begun.wait()
+        learn(model, optimizer, data()[:])
+        done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with watching(tmp_path) as watch:
+        model = net()
+        watch.see(model)
+        optimizer = sgd(model)
+        for _ in range(10):
+            learn(model, optimizer, data()[:])
+            begun.set()
+            done.wait()
+    thread.join()
+    assert watch.steps == 10
+    assert [event["text"] for event in watch.kinds("warn")] == [
+        "another thread trains as well: its steps are not counted"
+    ]

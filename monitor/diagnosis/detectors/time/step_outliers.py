@@ -1,7 +1,7 @@
 """Single steps far slower than the rest, for a reason that is not data, saving or evaluation.
 
 What: at least three steps, at most a fifth, that take three times what their neighbours take and cost 20 %
-    of the time; or garbage collection that takes 15 %.
+    of the time and half a second; or garbage collection that takes 15 %.
 Why it costs: their time.
 How to see it: `usual_ms` against `slow_ms_p50`; the phase in the cause.
 How to fix it: garbage collection: `gc.freeze()` before the loop, collect at a time of your choosing.
@@ -44,6 +44,10 @@ STRETCH = 3
 #: may take a tenth), or that garbage collection takes, which nobody does on purpose.
 LOST_SHARE = 0.2
 GC_SHARE = 0.15
+
+#: Nor is it anybody's trouble below so many seconds (own: runs of a tenth of a second had "1.5 times as fast"
+#: of one pause of the machine's, and no sample yet of who else computes).
+SECONDS = 0.5
 
 #: Distances between outliers that differ by less than this, in steps, are a rhythm (own: a rollout every 16
 #: updates, a drawing every 50; what strikes by chance keeps no time).
@@ -102,10 +106,11 @@ def _judge(window: Window, rank: Rank) -> Outliers | None:
     if collecting >= GC_SHARE:
         slow = rows | (np.nan_to_num(part.column("gc_ms")) > median(work_ms(part)))
         return Outliers(part, slow, excess, collecting, "garbage collection")
-    lost = share(excess, part)
+    lost, lost_s = share(excess, part), float(np.nansum(excess)) / 1e3
     scattered = max((after - first for first, after in runs(rows)), default=0) <= STRETCH
     several = SEVERAL <= rows.sum() <= RARE * part.count
-    if not (several and scattered and lost >= LOST_SHARE) or _rhythmic(rows) or cpus_contended(window, rank):
+    costly = lost >= LOST_SHARE and lost_s >= SECONDS
+    if not (several and scattered and costly) or _rhythmic(rows) or cpus_contended(window, rank):
         return None
     return Outliers(part, rows, excess, lost, message("slow {phase}", phase=_phase(part, rows)))
 

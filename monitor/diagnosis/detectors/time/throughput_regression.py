@@ -20,8 +20,8 @@ import numpy as np
 
 from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.core.messages import message
-from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.cpu_contention import BUSY_RUNQ, sample_values
+from monitor.diagnosis.core.window import Rank, Table, Window
+from monitor.diagnosis.signals.cpu_contention import BUSY_RUNQ, OTHERS_CPU, sample_values
 from monitor.diagnosis.signals.facts import fact
 from monitor.diagnosis.signals.model_work import slowest_phase, work_ms
 from monitor.diagnosis.signals.robust import Values, change_point, mean, median
@@ -52,6 +52,8 @@ _LARGER = (
     ("optimizer_steps", "passes per step"),
 )
 
+_HOST_CPU = ("cpu_used", "cpu_usable")
+
 #: More steps than this are judged in blocks, which costs the place of the change a few steps (own).
 BLOCKS = 4_000
 
@@ -72,7 +74,7 @@ def detect(window: Window) -> Finding | None:
     if not found:
         return None
     one = max(found, key=lambda each: each.after_ms / each.before_ms)
-    cause, severity, advice = _why(one)
+    cause, severity, advice = _why(window, one)
     steps = one.rank.steps["step"]
     began = int(steps[one.row])
     late = np.where(np.arange(one.rank.count) >= one.row, work_ms(one.rank) - one.before_ms, 0.0)
@@ -119,7 +121,7 @@ def _blocks(work: Values, size: int) -> Values:
     return np.asarray(np.median(work[:whole].reshape(-1, size), axis=1))
 
 
-def _why(one: Change) -> tuple[str, Severity, str]:
+def _why(window: Window, one: Change) -> tuple[str, Severity, str]:
     before, after = slice_steps(one.rank, 0, one.row), slice_steps(one.rank, one.row)
     for key, name in _LARGER:
         if mean(after.column(key)) > LARGER * mean(before.column(key)):
@@ -128,7 +130,9 @@ def _why(one: Change) -> tuple[str, Severity, str]:
     if anomaly is True or fact(one.rank, "anomaly_mode").get("on"):
         advice = "Switch it off after debugging: torch.autograd.set_detect_anomaly(False)."
         return "anomaly detection is on", "warning", advice
-    if _runq(after) > BUSY_RUNQ and not _runq(before) > BUSY_RUNQ:
+    queued = _runq(after) > BUSY_RUNQ and not _runq(before) > BUSY_RUNQ
+    crowded = _others(window, after) > OTHERS_CPU and not _others(window, before) > OTHERS_CPU
+    if queued or crowded:
         return "noisy neighbour", "info", "Other processes took the CPUs from there on; see noisy_neighbour."
     phase = slowest_phase(before, after)
     return (
@@ -143,6 +147,21 @@ def _why(one: Change) -> tuple[str, Severity, str]:
 
 def _runq(part: Rank) -> float:
     """Share of the part's time that the main thread was ready without a CPU; NaN if unknown."""
-    times = sample_values(part.samples, "t_s")
+    return _during(part, part.samples, "runq_share")
+
+
+def _others(window: Window, part: Rank) -> float:
+    """Share of the usable CPUs that others than this rank used during the part; NaN if unknown.
+
+    Threads of the rank may wait for a CPU while its main thread waits for them, and queues for none itself.
+    """
+    used, usable = (sum(_during(part, table, key) for table in window.hosts.values()) for key in _HOST_CPU)
+    ours = sum(np.nan_to_num(_during(part, part.samples, key)) for key in ("main_cpu", "workers_cpu"))
+    return float(used - ours) / usable if usable else float("nan")
+
+
+def _during(part: Rank, samples: Table, key: str) -> float:
+    """Mean of a column of samples from the part's first step to its last; NaN if unknown."""
+    times = sample_values(samples, "t_s")
     first, last = float(part.steps["t_s"][0]), float(part.steps["t_s"][-1])
-    return mean(sample_values(part.samples, "runq_share")[(times >= first) & (times <= last)])
+    return mean(sample_values(samples, key)[(times >= first) & (times <= last)])

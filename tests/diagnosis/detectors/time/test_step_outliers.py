@@ -111,7 +111,12 @@ def test_preemption_is_no_fault_of_the_steps():
     assert detect(window(rank(forward=now_and_then(20, 200.0, 5.0), samples=samples(runq_share=0.3)))) is None
 
 
-@given(scale=st.floats(0.05, 50))
+def test_less_than_half_a_second_is_nobodys_trouble():
+    """A run of a third of a second with ten pauses of the machine's, of some ms each."""
+    assert detect(window(data=0.1, forward=now_and_then(20, 7.5, 0.25), backward=0.4, optimizer=0.05)) is None
+
+
+@given(scale=st.floats(0.5, 50))
 @settings(deadline=None, max_examples=20)
 def test_scaling_time_changes_nothing(scale: float):
     """The rule is relative."""

@@ -56,6 +56,17 @@ def test_what_passes_is_no_regression():
     assert found(backward) is None
 
 
+@pytest.mark.parametrize(("others", "severity"), [(0.1, "warning"), (1.5, "info")])
+def test_others_that_took_the_cpus_from_there_on(others: float, severity: str):
+    """The main thread queues for none itself while it waits for threads that do."""
+    one = rank(COUNT, backward=change(4.0, 18.0), forward=4, optimizer=0, samples=samples(main_cpu=0.4))
+    late = np.arange(20) * 0.5 > float(one.steps["t_s"][200])
+    hosts = {"box": samples(cpu_used=np.where(late, 0.4 + others, 0.4), cpu_usable=2.0)}
+    found = detect(window(one, hosts=hosts))
+    assert found is not None
+    assert found.severity == severity
+
+
 def test_speeding_up_is_fine():
     """The other way round is good news."""
     assert found(change(40.0, 6.0)) is None
