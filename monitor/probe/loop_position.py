@@ -71,12 +71,15 @@ def _foreign() -> tuple[str, ...]:
     return _OURS, torch + os.sep
 
 
-def calling_line(skip: int) -> tuple[CodeType, int]:
-    """The code and offset of the first caller outside torch and the probe, `skip` calls above ours."""
+def calling_line(skip: int) -> tuple[int, int]:
+    """Identity of the code, and offset, of the first caller outside torch and the probe, `skip` calls above.
+
+    A code object itself as a key would be hashed anew each time, with all of its constants.
+    """
     frame, foreign = sys._getframe(skip + 1), _foreign()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(foreign):
         frame = frame.f_back
-    return frame.f_code, frame.f_lasti
+    return id(frame.f_code), frame.f_lasti
 
 
 @lru_cache(maxsize=512)

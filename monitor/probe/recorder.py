@@ -56,6 +56,7 @@ class Recorder:
             record goes to the tape.
         training_thread_id: a list of one: the identity of the thread that trains. A hook on any other thread
             passes through; 0 switches every hook off.
+        outside: a list of one: whether nothing was trained yet, or not since a pause; `begin` ends that.
         other_threads: identities of threads that ran an optimizer meanwhile.
         loop_state: what adapters say of the loop.
         user_metrics: numbers of the user's own.
@@ -74,6 +75,7 @@ class Recorder:
         self.values: list[Any] = [0] * len(PHASES) + list(_TAIL)
         self.training_thread_id = [get_ident()]
         self.other_threads: set[int] = set()
+        self.outside = [True]
         self.steps = 0
         self.epoch = _NAN
         self.each: list[Callable[[int], None]] = []
@@ -135,7 +137,8 @@ class Recorder:
         return self.training_thread_id[0] == get_ident()
 
     def begin(self) -> None:
-        """Something is trained here: from now on time belongs to steps. Only the first call does anything."""
+        """Something is trained here: from now on time belongs to steps. Needed while `outside`."""
+        self.outside[0] = False
         if not self._adopted:
             self.adopt()
         self.clock.begin()
@@ -146,6 +149,7 @@ class Recorder:
     def pause(self) -> None:
         """Nothing runs until something is trained again: the time until then belongs to no step."""
         self.clock.pause()
+        self.outside[0] = True
         self._paused_ns = self._paused_ns or time.perf_counter_ns()
 
     def adopt(self, *, optimizes: bool = False) -> bool:

@@ -47,6 +47,7 @@ def install_backward(recorder: Recorder, patches: Patches, boundary: Boundary, a
     clock, training_thread_id, adopt = recorder.clock, recorder.training_thread_id, recorder.adopt
     loop_state, late = recorder.loop_state, recorder.loop_state.late_optimizers
     push, pop, compiling, begin = clock.push, clock.pop, torch_compat.is_dynamo_compiling(), recorder.begin
+    outside = recorder.outside
     after = _after_backward(recorder, boundary, amp)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +58,8 @@ def install_backward(recorder: Recorder, patches: Patches, boundary: Boundary, a
                 or (get_ident() != training_thread_id[0] and not adopt())
             ):
                 return original(*args, **kwargs)
-            begin()
+            if outside[0]:
+                begin()
             loop_state.in_backward, opened = True, push(BACKWARD)
             try:
                 return original(*args, **kwargs)
@@ -154,16 +156,18 @@ def install_optimizer(
     Returns:
         The hook that runs before each step, for the one that runs already.
     """
-    training_thread_id, values, adopt = recorder.training_thread_id, recorder.values, recorder.adopt
+    training_thread_id, adopt, values = recorder.training_thread_id, recorder.adopt, recorder.values
+    begin, outside, step_file = recorder.begin, recorder.outside, _step_file()
     push, pop, on_optimizer = recorder.clock.push, recorder.clock.pop, boundary.optimizer
     compiling, seen, loop_state = torch_compat.is_dynamo_compiling(), known.seen, recorder.loop_state
-    opened, nested, began_in, begin, step_file = 0, 0, 0, recorder.begin, _step_file()
+    opened = nested = began_in = 0
 
     def before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal opened, nested, began_in
         if compiling() or (get_ident() != training_thread_id[0] and not adopt(optimizes=True)):
             return
-        begin()
+        if outside[0]:
+            begin()
         if loop_state.in_optimizer:
             if _inside_another(step_file) if step_file else began_in == recorder.steps:
                 nested += loop_state.in_optimizer == id(optimizer)
@@ -185,8 +189,7 @@ def install_optimizer(
             values[OPT_STEPS] += 1
             if id(optimizer) not in seen:
                 known.see(optimizer, user_frame(2))
-            tell = loop_state.late_optimizers.append if loop_state.in_backward else on_optimizer
-            tell(id(optimizer))
+            (loop_state.late_optimizers.append if loop_state.in_backward else on_optimizer)(id(optimizer))
         except Exception as error:  # noqa: BLE001 - the training must not notice
             recorder.fail(error)
 

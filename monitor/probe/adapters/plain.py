@@ -22,7 +22,6 @@ backward passes) is counted beside it. So:
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import CodeType
 from typing import NamedTuple
 
 from monitor.probe.loop_position import Position, calling_line, position, same_iteration
@@ -90,17 +89,18 @@ def plain(recorder: Recorder) -> Boundary:
     # Optimizer steps since the newest fetch; whether steps end right after them, since nothing is fetched.
     since_fetch, unfetched, uncounted, version = 0, False, 0, 0
     # Backward passes since the newest optimizer step, by the line that called them, and the most of one line.
-    lines: dict[tuple[CodeType, int], int] = {}
+    lines: dict[tuple[int, int], int] = {}
     passes = marked_passes = 0
 
     def close(at: tuple[int, list[int]] | None) -> None:
-        nonlocal marked, fetched, passes, marked_passes
+        nonlocal marked, fetched, passes, marked_passes, stepped, closed
         marked, fetched = None, False
         # Batches that were fetched ahead are none of this step's.
-        values[MICRO_BATCHES] = max(1, min(values[MICRO_BATCHES], values[BACKWARDS]), passes, marked_passes)
+        if values[MICRO_BATCHES] != 1 or passes or marked_passes != 1:
+            batches = min(values[MICRO_BATCHES], values[BACKWARDS])
+            values[MICRO_BATCHES] = max(1, batches, passes, marked_passes)
         passes = marked_passes = 0
-        closed.clear()
-        closed.update(stepped)
+        closed, stepped = stepped, closed
         stepped.clear()
         end_step(at)
 
@@ -161,7 +161,8 @@ def plain(recorder: Recorder) -> Boundary:
         if not loop_state.in_optimizer:
             line = calling_line(3)
             lines[line] = count = lines.get(line, 0) + 1
-            passes = max(passes, count)
+            if count > passes:
+                passes = count
         if not known and loop_state.authority is inferred and not loop_state.in_optimizer:
             before, version = version, recorder.weights_version()
             if marked is not None and version != before:
