@@ -40,7 +40,8 @@ MAY_IMPORT = {
     "process_end": "",
     # runs in the rank, as a thread, where no process may be started
     "agent_process": "_version launcher state agent batch pipeline",
-    "session": "process_end schema batch options state tape probe launcher report runs store notebook agent_process",
+    "session": "process_end schema batch options state tape probe launcher report runs store notebook "
+    "agent_process",
     "_version": "",
     "monitor": "_version options session",
     "startup": "monitor probe session",

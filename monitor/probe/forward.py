@@ -31,6 +31,10 @@ from monitor.probe.source_location import names_in, user_frame
 FRAMES = 12
 #: Parameters, the first and the last so many, that tell whether weights were updated.
 SAMPLED = 4
+#: Times that the frames are searched for weights, where no module holds any.
+SEARCHES = 3
+#: Entries of a list that are looked at for weights, at most.
+LEAVES = 64
 #: Names looked at in one frame.
 NAMES = 400
 
@@ -60,6 +64,7 @@ class ModuleHooks:
         # The step in which an outermost call runs, counted from 1: what is called inside it is part of it.
         self._inside = [0]
         self._sampled: list[weakref.ref[nn.Parameter]] | None = None
+        self._searched = 0
         self._learner: Learner
         self.timed: Timed
         self._is_trained: dict[int, bool] = {}
@@ -107,7 +112,10 @@ class ModuleHooks:
         """
         if self._sampled is None:
             every = [p for m in noted() for p in m.parameters(recurse=False) if p.requires_grad]
-            if not every:  # asked after each backward pass: the frames are searched once, when there are some
+            if not every and self._searched < SEARCHES:  # asked after each backward pass
+                self._searched += 1
+                every = leaves_in_reach(user_frame(3))
+            if not every:
                 return 0
             stepping = () if compiler_in_use() else (*optimizers(), *optimizers_in_reach(user_frame(3)))
             held = {id(p) for o in stepping for group in o.param_groups for p in group["params"]}
@@ -310,6 +318,13 @@ def optimizers_in_reach(frame: FrameType | None) -> list[torch.optim.Optimizer]:
         inside = value if isinstance(value, list | tuple) and len(value) <= 8 else (value,)
         found.extend(item for item in inside if isinstance(item, torch.optim.Optimizer))
     return found
+
+
+def leaves_in_reach(frame: FrameType | None) -> list[torch.Tensor]:
+    """Tensors that gradients are kept for, known by name to the frames from `frame` outwards."""
+    found = [v if isinstance(v, list | tuple) and len(v) <= LEAVES else (v,) for v in _values_in_reach(frame)]
+    tensors = [item for inside in found for item in inside if isinstance(item, torch.Tensor)]
+    return [tensor for tensor in tensors if tensor.is_leaf and tensor.requires_grad]
 
 
 def in_reach(frame: FrameType | None) -> list[nn.Module]:

@@ -27,9 +27,16 @@ CALL_LINES = 12
 def user_frame(skip: int = 1) -> FrameType | None:
     """The innermost frame outside this package, the standard library and installed packages."""
     frame: FrameType | None = sys._getframe(skip)
-    while frame is not None and foreign(frame.f_code.co_filename):
+    while frame is not None and foreign(frame.f_code.co_filename) and not _from_command_line(frame):
         frame = frame.f_back
     return frame
+
+
+def _from_command_line(frame: FrameType) -> bool:
+    """Whether it runs code given by `python -c`. What dataclasses make is called <string> as well."""
+    names = frame.f_globals
+    named = frame.f_code.co_filename == "<string>" and names.get("__name__") == "__main__"
+    return named and "__file__" not in names
 
 
 def location(frame: FrameType | None) -> str | None:

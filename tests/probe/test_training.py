@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -147,6 +150,41 @@ def test_a_save_that_fails_raises_the_users_exception(tmp_path: Path) -> None:
             learn(model, optimizer, batch)
     assert watch.steps == BATCHES
     assert watch.rows[-1]["checkpoint_ms"] == 0
+
+
+#: In a process of its own: here other tests' models may still be about.
+FIRST_LESSON = """
+import sys
+from pathlib import Path
+import torch
+from watching import watching
+
+x, y = torch.randn(32, 5), torch.randn(32, 1)
+with watching(Path(sys.argv[1])) as watch:
+    weights = [torch.zeros(5, 1, requires_grad=True), torch.zeros(1, requires_grad=True)]
+    if sys.argv[2] == "names":
+        w, b = weights
+        del weights
+    for _ in range(9):
+        first, second = weights if sys.argv[2] == "list" else (w, b)
+        (x @ first + second - y).square().mean().backward()
+        with torch.no_grad():
+            for each in (first, second):
+                each -= 0.05 * each.grad
+                each.grad = None
+print(watch.steps)
+"""
+
+
+@pytest.mark.parametrize("held", ["names", "list"])
+def test_tensors_of_no_module_updated_by_hand(held: str, tmp_path: Path) -> None:
+    """As in a first lesson: weights are plain tensors, known by name or in a list."""
+    ran = subprocess.run(
+        [sys.executable, "-c", FIRST_LESSON, str(tmp_path), held],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (ran.stdout, ran.stderr) == ("9\n", "")
 
 
 def test_a_second_thread_that_trains_is_told(tmp_path: Path) -> None:
