@@ -15,6 +15,7 @@ from torch.utils.data import IterableDataset
 from monitor.probe import torch_compat
 from monitor.probe.call_hook import COMPILED_CALL_ATTR, OURS
 from monitor.probe.compiler import Compiler
+from monitor.probe.loader_state import LoaderState
 from monitor.probe.patches import compiler_sees_hooks
 from monitor.probe.recorder import Recorder
 
@@ -197,6 +198,14 @@ def watch(recorder: Recorder) -> None:
         recorder.signal_lost("environment", torch_compat.absent(torch_compat.CPU_CAPABILITY))
     recorder.watch(look, "facts")
     recorder.watch(look_at_compiler, "compile")
+
+
+def describe_loader(recorder: Recorder, loader: Any, state: LoaderState) -> None:
+    """Write what is known of a loader as a fact, and again when its role is known."""
+    facts = {**loader_facts(loader), "location": state.place, "call": state.call}
+    name = f"loader/{state.number}"
+    recorder.fact(name, {**facts, "role": None})
+    recorder.watch(lambda: recorder.fact(name, {**facts, "role": state.role}), "loader")
 
 
 def loader_facts(loader: Any) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from monitor.probe.adapters.plain import Boundary
 from monitor.probe.batches import add, count
 from monitor.probe.clock import DATA, EVAL, OTHER
 from monitor.probe.construction import Origins, where_made
-from monitor.probe.facts import loader_facts
+from monitor.probe.facts import describe_loader
 from monitor.probe.loader_classes import hook_loaders
 from monitor.probe.loader_state import LoaderState
+from monitor.probe.loop_state import StepAuthority
 from monitor.probe.patches import Patches
 from monitor.probe.recorder import DATA_CPU, ELEMENTS, MICRO_BATCHES, SAMPLES, TOKENS, Recorder
 from monitor.probe.source_location import user_frame
@@ -190,7 +191,8 @@ class LoaderHooks:
                     state.unused = False
                     state.evaluates = state.evaluates or not state.trains
                     if state.evaluates:
-                        self._take_back(state)
+                        self._take_back(state.before_batch)
+                        state.before_batch = None
                         if state in since:
                             since.remove(state)
                 state.quiet = quiet = not training()
@@ -211,13 +213,13 @@ class LoaderHooks:
 
         return opening
 
-    def _take_back(self, state: LoaderState) -> None:
-        """The batch that was taken for one to train on was evaluated: it counts for no step."""
-        steps, before = state.before_batch or (-1, [])
-        if steps == self.recorder.steps:
-            for index, value in zip(OF_BATCHES, before, strict=True):
-                self.recorder.values[index] = value
-        state.before_batch = None
+    def _take_back(self, before: tuple[int, list[float]] | None) -> bool:
+        """Batches that were taken for some to train on were not: they count for no step. Whether it is so."""
+        if before is None or before[0] != self.recorder.steps:
+            return False
+        for index, value in zip(OF_BATCHES, before[1], strict=True):
+            self.recorder.values[index] = value
+        return True
 
     def _trained_on(self) -> None:
         """Something was trained since the last fetch: on the newest batch, and on others not left unused."""
@@ -281,11 +283,22 @@ class LoaderHooks:
                 self.boundary.exhausted()
                 if state in self._since:
                     self._since.remove(state)
+                if state is not None:
+                    self._passed(state)
             elif isinstance(error, RuntimeError) and "DataLoader worker" in str(error):
                 text = str(error)
                 recorder.event("worker_died", message=text.splitlines()[0], reason=text[:300])
         except Exception as broken:  # noqa: BLE001 - the training must not notice
             recorder.signal_lost("data", broken)
+
+    def _passed(self, state: LoaderState) -> None:
+        """A pass over a loader is over. One in which nothing was trained is no epoch, and no samples."""
+        before, state.before_pass = state.before_pass, None
+        recorder = self.recorder
+        inferred = recorder.loop_state.authority is StepAuthority.INFERRED
+        if inferred and not state.trains and self._take_back(before):
+            self._epochs[state.origin] -= 1
+            recorder.epoch = float(self._epochs[state.origin])
 
     def _feed(self, loader: Any) -> LoaderState:
         state = self._of_loader.get(loader)
@@ -309,7 +322,7 @@ class LoaderHooks:
         vars(iterator)[TAG] = state
         if state.epochs == 1 and state.number <= LOADERS:
             try:
-                self._describe(loader, state)
+                describe_loader(self.recorder, loader, state)
             except Exception as error:  # noqa: BLE001 - its batches are counted all the same
                 self.recorder.signal_lost("loader", error)
 
@@ -318,6 +331,7 @@ class LoaderHooks:
         if evaluates:
             return
         recorder, origin = self.recorder, state.origin
+        state.before_pass = recorder.steps, [recorder.values[index] for index in OF_BATCHES]
         epoch = self._epochs[origin] = self._epochs.get(origin, 0) + 1
         recorder.epoch = float(epoch)
         recorder.event(
@@ -327,15 +341,3 @@ class LoaderHooks:
             workers_started_ms=round(state.iter_ms, 3),
             first_wait_ms=round(wait_ms, 3),
         )
-
-    def _describe(self, loader: Any, state: LoaderState) -> None:
-        facts = loader_facts(loader)
-        facts.update(location=state.place, call=state.call)
-        name = f"loader/{state.number}"
-        recorder = self.recorder
-        recorder.fact(name, {**facts, "role": None})
-
-        def role() -> None:
-            recorder.fact(name, {**facts, "role": state.role})
-
-        recorder.watch(role, "loader")

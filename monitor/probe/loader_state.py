@@ -22,10 +22,11 @@ class LoaderState:
         origin: a name for the instruction that made it, or its number.
         call: the source of the call that made it.
         before_batch: the step, and what its batches came to, before the newest one that may be evaluated.
+        before_pass: the same before the first batch of the newest iteration over it.
     """
 
     __slots__ = (
-        "before_batch", "call", "countable", "epochs", "evaluates", "first_wait_ms", "iter_ms",
+        "before_batch", "before_pass", "call", "countable", "epochs", "evaluates", "first_wait_ms", "iter_ms",
         "number", "origin", "place", "quiet", "role", "settled", "trains", "unused",
     )  # fmt: skip
 
@@ -41,3 +42,4 @@ class LoaderState:
         self.origin = ""
         self.call: str | None = None
         self.before_batch: tuple[int, list[float]] | None = None
+        self.before_pass: tuple[int, list[float]] | None = None

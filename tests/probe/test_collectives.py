@@ -81,12 +81,10 @@ def test_what_travels_is_counted(tmp_path: Path) -> None:
 def test_collectives_before_the_first_step_belong_to_none(tmp_path: Path) -> None:
     """A barrier that waits for late ranks to start is no cost of training."""
     with watching(tmp_path) as watch:
-        began = time.perf_counter()
-        CALLS["barrier"](net())
         time.sleep(0.5)
-        before_ms = 1e3 * (time.perf_counter() - began)
+        dist.barrier()
         train(CALLS["barrier"])
-    assert watch.column("comm_ms")[0] < before_ms
+    assert watch.column("comm_ms")[0] < 500
 
 
 def test_everything_is_put_back(tmp_path: Path) -> None:

@@ -93,6 +93,28 @@ def test_two_loaders_of_one_comprehension_are_two(tmp_path: Path) -> None:
     assert sum(watch.column("samples")) == 3 * BATCHES * BATCH
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_pass_that_trains_nothing_is_no_epoch(first: bool, tmp_path: Path) -> None:
+    """A library that looks at all batches before it trains; accuracy on the training set, with gradients."""
+    feed = loader()
+    with watching(tmp_path) as watch:
+        model = net()
+        watch.see(model)
+        optimizer = sgd(model)
+        for _ in range(3):
+            if first:
+                list(feed)
+            model.train()
+            for batch in feed:
+                learn(model, optimizer, batch)
+            model.eval()
+            for features, _target in () if first else feed:
+                model(features)
+    assert watch.column("epoch") == [1.0] * BATCHES + [2.0] * BATCHES + [3.0] * BATCHES
+    assert watch.column("samples") == [BATCH] * 3 * BATCHES
+    assert watch.column("micro_batches") == [1.0] * 3 * BATCHES
+
+
 def test_a_new_loader_each_epoch_counts_on(tmp_path: Path) -> None:
     """What is made in the same line again, once the first is used, is the same loader's next epoch."""
     with watching(tmp_path) as watch:

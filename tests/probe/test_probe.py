@@ -439,7 +439,7 @@ def raising(*_: Any, **__: Any) -> Any:
 PLANTS = {
     "journal": (recorder.JournalWriter, "append", {"events"}),
     "the boundary": (recorder.Recorder, "_make_end_step", {"data", "monitoring"}),
-    "loader facts": (loaders, "loader_facts", {"loader"}),
+    "loader facts": (loaders, "describe_loader", {"loader"}),
     "a loader's place": (construction, "call_source", set()),
     "a location": (training, "location", {"model", "checkpoint"}),
     "optimizer facts": (training, "optimizer_facts", {"model"}),
