@@ -47,9 +47,9 @@ def watch_exceptions(session: Watched) -> Callable[[], None]:
     return undo
 
 
-def watch(session: Watched) -> list[Callable[[], None]]:
+def watch(session: Watched) -> tuple[Callable[[], None] | None, ...]:
     """Note an uncaught exception, and how a function ends that Ray runs. Returns what takes that back."""
-    return [undo for undo in (watch_exceptions(session), watch_ray_train(session)) if undo is not None]
+    return watch_exceptions(session), watch_ray_train(session)
 
 
 @functools.cache

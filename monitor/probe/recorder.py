@@ -57,7 +57,6 @@ class Recorder:
         training_thread_id: a list of one: the identity of the thread that trains. A hook on any other thread
             passes through; 0 switches every hook off.
         outside: a list of one: whether nothing was trained yet, or not since a pause; `begin` ends that.
-        other_threads: identities of threads that ran an optimizer meanwhile.
         loop_state: what adapters say of the loop.
         user_metrics: numbers of the user's own.
         watchers: called after a step was recorded at the numbers of FACTS_AT and every FACTS_EVERY.
@@ -74,7 +73,6 @@ class Recorder:
         self.user_metrics = UserMetrics(lambda values: self.event("log", values=values))
         self.values: list[Any] = [0] * len(PHASES) + list(_TAIL)
         self.training_thread_id = [get_ident()]
-        self.other_threads: set[int] = set()
         self.outside = [True]
         self.steps = 0
         self.epoch = _NAN
@@ -89,9 +87,9 @@ class Recorder:
         self.watchers: list[Callable[[], None]] = []
         self._facts: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
-        self._adopted = self._events_lost = False
+        self._adopted = self._events_lost = self._second_thread = False
         self._paused_ns = 0
-        self.watch(self._tell_of_other_threads, "facts")
+        self.watch(self._tell_of_second_thread, "facts")
 
     def _make_end_step(self) -> Callable[..., None]:
         values, append, phases = self.values, self.tape.append, len(PHASES)
@@ -164,13 +162,13 @@ class Recorder:
             training_thread_id[0] = caller
         self._adopted = True
         if optimizes and training_thread_id[0] not in (0, caller):
-            self.other_threads.add(caller)
+            self._second_thread = True  # told by the thread that trains: the journal is its own
         return training_thread_id[0] == caller
 
-    def _tell_of_other_threads(self) -> None:
-        if self.other_threads:
+    def _tell_of_second_thread(self) -> None:
+        if self._second_thread:
             self.event("warn", text="another thread trains as well: its steps are not counted")
-            self.watchers.remove(self._tell_of_other_threads)
+            self.watchers.remove(self._tell_of_second_thread)
 
     def refresh(self) -> None:
         """Let the watchers look for facts that changed. One that fails is not asked again."""

@@ -174,20 +174,8 @@ def waits(window: Window, rank: Rank) -> Waits | None:
     exposed = _exposed(rank, wait)
     excess[~spikes] *= exposed
     queue = runq_share(rank)
-    judged = Waits(
-        part,
-        found[1],
-        wait,
-        other,
-        excess,
-        starts,
-        spikes,
-        busy,
-        queue,
-        "none",
-        exposed,
-        float(batches.mean()),
-    )
+    fetched = float(batches.mean())
+    judged = Waits(part, found[1], wait, other, excess, starts, spikes, busy, queue, "none", exposed, fetched)
     return replace(judged, pattern=_pattern(judged, epoch_starts(window, part)))
 
 

@@ -14,14 +14,14 @@ Facts: anomaly_mode: `on`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from monitor.diagnosis.core.finding import Finding, Severity, gain_from_share
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Table, Window
-from monitor.diagnosis.signals.cpu_contention import BUSY_RUNQ, OTHERS_CPU, sample_values
+from monitor.diagnosis.signals.cpu_contention import BUSY_RUNQ, OTHERS_CPU, others_cpu, sample_values
 from monitor.diagnosis.signals.facts import fact
 from monitor.diagnosis.signals.model_work import slowest_phase, work_ms
 from monitor.diagnosis.signals.robust import Values, change_point, mean, median
@@ -51,8 +51,6 @@ _LARGER = (
     ("backward_calls", "passes per step"),
     ("optimizer_steps", "passes per step"),
 )
-
-_HOST_CPU = ("cpu_used", "cpu_usable")
 
 #: More steps than this are judged in blocks, which costs the place of the change a few steps (own).
 BLOCKS = 4_000
@@ -147,21 +145,23 @@ def _why(window: Window, one: Change) -> tuple[str, Severity, str]:
 
 def _runq(part: Rank) -> float:
     """Share of the part's time that the main thread was ready without a CPU; NaN if unknown."""
-    return _during(part, part.samples, "runq_share")
+    return mean(sample_values(_during(part, part.samples), "runq_share"))
 
 
 def _others(window: Window, part: Rank) -> float:
-    """Share of the usable CPUs that others than this rank used during the part; NaN if unknown.
+    """Share of the usable CPUs that others than this run used during the part; NaN if unknown.
 
     Threads of the rank may wait for a CPU while its main thread waits for them, and queues for none itself.
     """
-    used, usable = (sum(_during(part, table, key) for table in window.hosts.values()) for key in _HOST_CPU)
-    ours = sum(np.nan_to_num(_during(part, part.samples, key)) for key in ("main_cpu", "workers_cpu"))
-    return float(used - ours) / usable if usable else float("nan")
+    hosts = {name: _during(part, table) for name, table in window.hosts.items()}
+    ranks = {n: replace(rank, samples=_during(part, rank.samples)) for n, rank in window.ranks.items()}
+    usable = sum(mean(sample_values(table, "cpu_usable")) for table in hosts.values())
+    others = others_cpu(replace(window, hosts=hosts, ranks=ranks))
+    return others / usable if usable else float("nan")
 
 
-def _during(part: Rank, samples: Table, key: str) -> float:
-    """Mean of a column of samples from the part's first step to its last; NaN if unknown."""
+def _during(part: Rank, samples: Table) -> Table:
+    """The samples from the part's first step to its last."""
     times = sample_values(samples, "t_s")
-    first, last = float(part.steps["t_s"][0]), float(part.steps["t_s"][-1])
-    return mean(sample_values(samples, key)[(times >= first) & (times <= last)])
+    inside = (times >= float(part.steps["t_s"][0])) & (times <= float(part.steps["t_s"][-1]))
+    return {key: column[inside] for key, column in samples.items()}
