@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 from simulated_run import HEALTHY, PlayedHub, PlayedRun, shows_step
+from waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +83,7 @@ def test_hub_gone_and_back(hub: PlayedHub, open_page, tmp_path: Path, complaints
         page.wait_for_selector(CONNECTED)
         expect(page.locator(".banner-lines .banner")).to_have_count(0)
         shows_step(page, run.steps)
-        assert any("stream=run" in url for url in asked)
+        until(lambda: page.evaluate("1") and any("stream=run" in url for url in asked))
     finally:
         fresh.stop()
         complaints.clear()  # the browser notes each refused connection
