@@ -22,7 +22,7 @@ DRAIN_S = 60.0
 #: How long messages that were not accepted are tried again after the run's end: all their tries.
 ALERTS_S = 40.0
 #: What of the settings is told of the run. The pipeline keeps the alert addresses to itself.
-TOLD = ("name", "started_unix_s", "world_size", "config", "argv", "cwd", "python", "hub", "alerts")
+RUN_META_KEYS = ("name", "started_unix_s", "world_size", "config", "argv", "cwd", "python", "hub", "alerts")
 
 
 def follow(spool: Path, *, lock: int | None = None, signals: bool = False) -> None:
@@ -34,7 +34,7 @@ def follow(spool: Path, *, lock: int | None = None, signals: bool = False) -> No
         signals: whether SIGTERM asks for an end; only in a process of our own.
     """
     settings = json.loads((spool / "run.json").read_text())
-    about = {key: settings.get(key) for key in TOLD}
+    about = {key: settings.get(key) for key in RUN_META_KEYS}
     if not signals:
         about["thread"] = True
     plan = Run(settings["run"], settings["host"], settings["mono_base_ns"], about, __version__)

@@ -90,7 +90,7 @@ class Alerts:
         self._thread: threading.Thread | None = None
         self._closing = self._closed = False
 
-    def tell(self, subject: Subject, urls: Sequence[str], change: Change) -> None:
+    def send_change(self, subject: Subject, urls: Sequence[str], change: Change) -> None:
         """Send a message for a change that is worth one: once when raised, once when cleared."""
         if not urls or not self._is_news(subject.run, change):
             return
@@ -104,7 +104,7 @@ class Alerts:
 
     def know(self, run: str, record: Record) -> None:
         """A finding that stands was told of in an earlier life: only its end is news."""
-        if worth_telling(record.finding):
+        if deserves_alert(record.finding):
             with self._lock:
                 self._notified.add(_key(run, record))
 
@@ -132,14 +132,14 @@ class Alerts:
         key, code = _key(run, change.record), (run, change.record.finding.code)
         with self._lock:
             if change.kind == "cleared":
-                told = key in self._notified
+                was_sent = key in self._notified
                 self._notified.discard(key)
-                if told and change.renamed:
+                if was_sent and change.renamed:
                     self._renamed.add(code)
-                return told and not change.renamed
+                return was_sent and not change.renamed
             goes_on = change.renamed and code in self._renamed
             self._renamed.discard(code)
-            if key in self._notified or not (goes_on or worth_telling(change.record.finding)):
+            if key in self._notified or not (goes_on or deserves_alert(change.record.finding)):
                 return False
             if len(self._notified) >= REMEMBERED:
                 self._notified.clear()
@@ -190,7 +190,7 @@ class Alerts:
         self._enqueue(message, tries + 1, FIRST_PAUSE_S * 2**tries)
 
 
-def worth_telling(finding: Finding) -> bool:
+def deserves_alert(finding: Finding) -> bool:
     """Whether a message is due: a stall, a death, or anything critical. What is mere information is not."""
     return finding.severity == "critical" or (finding.code in CODES and finding.severity != "info")
 
@@ -231,8 +231,8 @@ def _since(subject: Subject, record: Record, now_unix_s: float) -> str:
         return ""
     ago_s = float(record.finding.evidence.get("stalled_s") or 0.0)
     since_s = subject.started_unix_s + record.raised_at_s - ago_s
-    told = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since_s))
-    return f"since {told} ({max(now_unix_s - since_s, 0.0):.0f} s ago)"
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since_s))
+    return f"since {since} ({max(now_unix_s - since_s, 0.0):.0f} s ago)"
 
 
 def _key(run: str, record: Record) -> tuple[str, str, float]:

@@ -129,7 +129,7 @@ def _assemble(header: Any, payload: memoryview) -> Batch:
     sent_s, events, heads = header.get("sent_s"), header.get("events"), header.get("blocks")
     if not (isinstance(run, str) and _RUN.match(run) and isinstance(host, str) and _RUN.match(host)):
         raise BatchError("run and host are names of letters, digits, '.', '_' and '-'")
-    if not (_whole(seq) and seq >= 1 and _finite(sent_s)):
+    if not (_is_int(seq) and seq >= 1 and _finite(sent_s)):
         raise BatchError("seq is a whole number from 1, sent_s a number")
     if not (isinstance(events, list) and len(events) <= MAX_EVENTS and all(map(_is_event, events))):
         raise BatchError(f"events are at most {MAX_EVENTS} objects with kind and t_s")
@@ -150,7 +150,7 @@ def _block(head: Any, payload: memoryview, at: int) -> tuple[Block, int]:
     stream, first, rows, keys = head
     if not (isinstance(stream, str) and _STREAM.match(stream)):
         raise BatchError("unknown kind of stream")
-    if not (_whole(first) and _whole(rows) and 0 <= first < 2**53 and 0 < rows <= MAX_ROWS):
+    if not (_is_int(first) and _is_int(rows) and 0 <= first < 2**53 and 0 < rows <= MAX_ROWS):
         raise BatchError(f"first is at least 0, rows from 1 to {MAX_ROWS}")
     if not (isinstance(keys, list) and len(keys) <= MAX_COLUMNS and all(map(_is_key, keys))):
         raise BatchError("bad column names")
@@ -178,7 +178,7 @@ def _float(text: str) -> float:
     return value if math.isfinite(value) else _no_constant(text)
 
 
-def _whole(value: Any) -> TypeGuard[int]:
+def _is_int(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

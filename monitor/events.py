@@ -156,7 +156,7 @@ def _flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _whole(value: Any) -> bool:
+def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -EXACT <= value <= EXACT
 
 
@@ -169,7 +169,7 @@ def _number(value: Any) -> bool:
 
 def _code(value: Any) -> bool:
     """An exit status or a signal, by number or by name."""
-    return _whole(value) or _text(value)
+    return _is_int(value) or _text(value)
 
 
 def _list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -183,13 +183,13 @@ def _object(value: Any) -> bool:
 _CHECKS: Mapping[Type, Callable[[Any], bool]] = {
     "text": _text,
     "number": _number,
-    "whole": _whole,
+    "whole": _is_int,
     "flag": _flag,
     "object": _object,
     "list": lambda value: isinstance(value, list | tuple),
     "objects": _list_of(_object),
     "texts": _list_of(_text),
-    "wholes": _list_of(_whole),
+    "wholes": _list_of(_is_int),
     "code": _code,
     "any": lambda _: True,
 }

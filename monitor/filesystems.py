@@ -28,13 +28,13 @@ def kind(path: Path, mounts: Path = MOUNTS) -> str:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
         return ""
-    place, best, found = f"{path.resolve()}/", "", ""
+    resolved, best, found = f"{path.resolve()}/", "", ""
     for line in lines:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
         point = _OCTAL.sub(lambda code: chr(int(code[1], 8)), fields[1]).rstrip("/") + "/"
         # Of several mounts on one point the last is the one that is seen.
-        if place.startswith(point) and len(point) >= len(best):
+        if resolved.startswith(point) and len(point) >= len(best):
             best, found = point, fields[2]
     return found

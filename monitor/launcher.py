@@ -116,8 +116,8 @@ def ranks_from_environment(env: Mapping[str, str] = os.environ) -> tuple[int, in
 
 def local_rank(env: Mapping[str, str] = os.environ) -> int:
     """The rank's number on its host as its launcher tells it; 0 where none does."""
-    told = (env.get(local, "") for _, _, local in LAUNCHERS)
-    return next((int(number) for number in told if number.isdigit()), 0)
+    local_ranks = (env.get(local, "") for _, _, local in LAUNCHERS)
+    return next((int(number) for number in local_ranks if number.isdigit()), 0)
 
 
 def restarts_left(env: Mapping[str, str] = os.environ) -> int:
@@ -135,11 +135,11 @@ def shared_run_id(name: str, env: Mapping[str, str] = os.environ) -> str | None:
     Raises:
         ValueError: MONITOR_RUN is no name of letters, digits, '.', '_' and '-'.
     """
-    told = env.get("MONITOR_RUN")
-    if told:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", told):
-            raise ValueError(f"MONITOR_RUN is a name of letters, digits, '.', '_' and '-'; got {told!r:.80}")
-        return told
+    given = env.get("MONITOR_RUN")
+    if given:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", given):
+            raise ValueError(f"MONITOR_RUN is a name of letters, digits, '.', '_' and '-'; got {given!r:.80}")
+        return given
     day = time.strftime("%Y%m%d", time.gmtime(float(env.get("SLURM_JOB_START_TIME") or time.time())))
     if env.get("SLURM_JOB_ID") and env.get("SLURM_NTASKS", "1") != "1":
         parts = [env["SLURM_JOB_ID"], env.get("SLURM_STEP_ID", ""), env.get("SLURM_RESTART_COUNT", "")]
@@ -314,8 +314,8 @@ def start(command: list[str], log: Path, passed: tuple[int, ...]) -> int | None:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        told, _ = shell.communicate(timeout=5)
-        return int(told) if shell.returncode == 0 else None
+        output, _ = shell.communicate(timeout=5)
+        return int(output) if shell.returncode == 0 else None
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from monitor.schema import PHASES
 
 Kind = Literal["lines", "stack", "choose"]
-Place = Literal["page", "report"]
+Target = Literal["page", "report"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Panel:
         kind: all series as lines, stacked, or one of them at a time.
         unit: of all its series; "share" is shown in percent.
         series: what it shows, in this order.
-        places: who draws it. A chart of the report has the series of one kind of stream; where there is
+        targets: who draws it. A chart of the report has the series of one kind of stream; where there is
             one such stream for each rank or device, it has one series, and a line for each of them.
         most: the axis ends here at the latest.
         floating: the axis may begin above zero.
@@ -56,7 +56,7 @@ class Panel:
     kind: Kind
     unit: str
     series: tuple[Series, ...]
-    places: tuple[Place, ...] = ("page", "report")
+    targets: tuple[Target, ...] = ("page", "report")
     most: float | None = None
     floating: bool = False
     outlier: float = 3.0
@@ -65,8 +65,8 @@ class Panel:
     gpu: bool | None = None
 
 
-_PAGE: tuple[Place, ...] = ("page",)
-_REPORT: tuple[Place, ...] = ("report",)
+_PAGE: tuple[Target, ...] = ("page",)
+_REPORT: tuple[Target, ...] = ("report",)
 
 #: In the order in which they stand. Beside the ribbon the page has six at a time: waiting for data, which the
 #: ribbon shows too, only where there is no GPU. Power, clock and memory of GPUs have rows of their own there.
@@ -164,9 +164,9 @@ PANELS: tuple[Panel, ...] = (
 )
 
 
-def drawn_by(place: Place) -> tuple[Panel, ...]:
+def drawn_by(target: Target) -> tuple[Panel, ...]:
     """The charts of the page or of the report."""
-    return tuple(panel for panel in PANELS if place in panel.places)
+    return tuple(panel for panel in PANELS if target in panel.targets)
 
 
 def with_panels(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def watch_ray_train(session: Watched) -> Callable[[], None] | None:
     if queue is None:
         return None
 
-    class Told:
+    class ReportingQueue:
         def put(self, error: BaseException | None, *args: Any, **kwargs: Any) -> None:
             undo()
             try:
@@ -88,10 +88,10 @@ def watch_ray_train(session: Watched) -> Callable[[], None] | None:
         def __getattr__(self, name: str) -> Any:
             return getattr(queue, name)
 
-    told = runner._exc_queue = Told()
+    reporting_queue = runner._exc_queue = ReportingQueue()
 
     def undo() -> None:
-        if runner._exc_queue is told:
+        if runner._exc_queue is reporting_queue:
             runner._exc_queue = queue
 
     return undo

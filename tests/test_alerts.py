@@ -72,9 +72,9 @@ class Post:
             self.pauses.append(seconds)
             self.now_s += seconds
 
-    def tell(self, *changes: Change, urls: tuple[str, ...] = ("json://a",)) -> list[str]:
+    def send_change(self, *changes: Change, urls: tuple[str, ...] = ("json://a",)) -> list[str]:
         for one in changes:
-            self.alerts.tell(DIGITS, urls, one)
+            self.alerts.send_change(DIGITS, urls, one)
         self.alerts.close()
         return [title for _, title, _ in self.outbox.sent]
 
@@ -82,7 +82,7 @@ class Post:
 def test_once_raised_once_over() -> None:
     """One message when a finding is raised, none while it lasts, one when it is over."""
     calmer = Finding("stall", "warning", "No progress", "stalled in data")
-    titles = Post(Outbox()).tell(
+    titles = Post(Outbox()).send_change(
         change(), change("updated"), change(), change("cleared", calmer), change("cleared", calmer)
     )
     assert titles == ["digits: No progress", "digits: over: No progress"]
@@ -92,29 +92,30 @@ def test_advice_is_no_alarm() -> None:
     """Only stalls, deaths and what is critical; and the end only of what was told."""
     by_hand = Finding("process_died", "info", "Stopped", "SIGINT")
     assert (
-        Post(Outbox()).tell(change(finding=ADVICE), change("cleared", ADVICE), change(finding=by_hand)) == []
+        Post(Outbox()).send_change(change(finding=ADVICE), change("cleared", ADVICE), change(finding=by_hand))
+        == []
     )
 
 
 def test_what_becomes_critical() -> None:
     """A finding that grows critical while it lasts is told then."""
     grown = Finding("memory_leak", "critical", "Memory climbs", "rss")
-    assert Post(Outbox()).tell(change("updated", grown)) == ["digits: Memory climbs"]
+    assert Post(Outbox()).send_change(change("updated", grown)) == ["digits: Memory climbs"]
 
 
 def test_every_address() -> None:
     """Each address gets its message; without an address nothing happens."""
     post = Post(Outbox())
-    post.tell(change(), urls=("json://a", "json://b"))
+    post.send_change(change(), urls=("json://a", "json://b"))
     assert [url for url, _, _ in post.outbox.sent] == ["json://a", "json://b"]
-    assert Post(Outbox()).tell(change(), urls=()) == []
+    assert Post(Outbox()).send_change(change(), urls=()) == []
 
 
 @pytest.mark.parametrize("error", [None, OSError("network down")])
 def test_tried_again(error: Exception | None) -> None:
     """A message that fails is tried again after pauses that double."""
     post = Post(Outbox(failures=3, error=error))
-    assert post.tell(change()) == ["digits: No progress"]
+    assert post.send_change(change()) == ["digits: No progress"]
     assert post.pauses == [2.0, 4.0, 8.0]
     assert post.notices == [("r", "alert_retried")] * 3
 
@@ -122,7 +123,7 @@ def test_tried_again(error: Exception | None) -> None:
 def test_given_up() -> None:
     """After five tries it is given up, and the page says so."""
     post = Post(Outbox(failures=99))
-    assert post.tell(change()) == []
+    assert post.send_change(change()) == []
     assert post.outbox.tries == alerts.TRIES
     assert post.notices[-1] == ("r", "alert_not_sent")
 
@@ -131,11 +132,11 @@ def test_rate_limit() -> None:
     """A run sends ten messages in ten minutes; others are not held back by it."""
     post = Post(Outbox())
     for i in range(15):
-        post.alerts.tell(DIGITS, ["json://a"], change(at_s=float(i)))
-    post.alerts.tell(Subject("other", "resnet"), ["json://a"], change())
+        post.alerts.send_change(DIGITS, ["json://a"], change(at_s=float(i)))
+    post.alerts.send_change(Subject("other", "resnet"), ["json://a"], change())
     assert post.notices == [("r", "alerts_limited")] * 5
     post.now_s += alerts.PER_S + 1
-    post.alerts.tell(DIGITS, ["json://a"], change(at_s=99.0))
+    post.alerts.send_change(DIGITS, ["json://a"], change(at_s=99.0))
     post.alerts.close()
     assert len(post.outbox.sent) == alerts.MOST + 2
 
@@ -151,10 +152,10 @@ def test_never_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         return hanging.wait(30)
 
     told = Alerts(notice=lambda *notice: notices.append(notice), send=hang)
-    told.tell(DIGITS, ["json://a"], change())
+    told.send_change(DIGITS, ["json://a"], change())
     assert begun.wait(10)
     for i in range(10):
-        told.tell(DIGITS, ["json://a"], change(at_s=10.0 + i))
+        told.send_change(DIGITS, ["json://a"], change(at_s=10.0 + i))
     assert notices == [("r", "alert_not_sent")] * 7
     hanging.set()
     told.close()
@@ -200,7 +201,7 @@ def test_a_better_cause_is_no_news() -> None:
     better = Finding("stall", "critical", "No progress", "rank 1 ended")
     renamed = [Change("cleared", change().record, True), Change("raised", Record(better, 9.0), True)]
     over = Change("cleared", Record(better, 9.0, 20.0))
-    assert Post(Outbox()).tell(change(), *renamed, over) == [
+    assert Post(Outbox()).send_change(change(), *renamed, over) == [
         "digits: No progress",
         "digits: over: No progress",
     ]
@@ -210,7 +211,7 @@ def test_a_hub_that_starts_anew_tells_the_end(receiver: tuple[str, list[dict]]) 
     """What stood when it died was told: it is not told again, and its end is."""
     post = Post(Outbox())
     post.alerts.know("r", change().record)
-    assert post.tell(change(), change("cleared")) == ["digits: over: No progress"]
+    assert post.send_change(change(), change("cleared")) == ["digits: over: No progress"]
 
 
 def test_one_address_does_not_hold_up_another() -> None:
@@ -222,7 +223,7 @@ def test_one_address_does_not_hold_up_another() -> None:
         return url != "json://dead"
 
     told = Alerts(send=send)
-    told.tell(DIGITS, ["json://dead", "json://dead", "json://alive"], change())
+    told.send_change(DIGITS, ["json://dead", "json://dead", "json://alive"], change())
     until(lambda: len(sent) >= 2, "both messages")
     told.close(0.0)
     assert sent == ["json://dead", "json://alive"]
@@ -253,7 +254,7 @@ def test_a_real_message(receiver: tuple[str, list[dict]]) -> None:
     """Through Apprise, over the wire."""
     url, received = receiver
     told = Alerts()
-    told.tell(DIGITS, [f"{url}/ok"], change())
+    told.send_change(DIGITS, [f"{url}/ok"], change())
     told.close(30)
     assert [(message["title"], message["message"].splitlines()[0]) for message in received] == [
         ("digits: No progress", "stalled in data")

@@ -47,7 +47,7 @@ def test_each_has_a_name_and_shows_known_metrics() -> None:
     """No name twice, no key that nobody measures, no chart that nobody draws."""
     assert len({panel.id for panel in PANELS}) == len(PANELS)
     assert [key for panel in PANELS for key in keys_of(panel) if key not in BY_KEY] == []
-    assert [panel.id for panel in PANELS if not panel.places or not panel.series] == []
+    assert [panel.id for panel in PANELS if not panel.targets or not panel.series] == []
 
 
 def test_the_page_draws_each_of_its_charts() -> None:

@@ -55,7 +55,7 @@ def blueprint(source: Source) -> Blueprint:
 
     @routes.get("/runs")
     def runs() -> Response:
-        if whole_number("live", 0, 0, 1):
+        if integer_arg("live", 0, 0, 1):
             return reply({"runs": source.live()})
         return reply({"runs": source.runs(), "trash": source.trash()})
 
@@ -75,16 +75,16 @@ def blueprint(source: Source) -> Blueprint:
     def series(run: str) -> Response:
         stream, keys = stream_of() or "run", _keys()
         first, last = time_range()
-        points = whole_number("points", POINTS, 1, MAX_POINTS)
+        points = integer_arg("points", POINTS, 1, MAX_POINTS)
         with source.store(run) as store:
             return reply(store.series(stream, keys, first, last, points))
 
     @routes.get("/runs/<run>/events")
     def events(run: str) -> Response:
-        after = whole_number("after", 0, 0, 2**53)
-        limit = whole_number("limit", EVENTS, 1, MAX_EVENTS)
+        after = integer_arg("after", 0, 0, 2**53)
+        limit = integer_arg("limit", EVENTS, 1, MAX_EVENTS)
         with source.store(run) as store:
-            if whole_number("newest", 0, 0, 1):
+            if integer_arg("newest", 0, 0, 1):
                 return reply({"events": store.last_events(_kinds(), limit=limit)})
             return reply({"events": store.events(_kinds(), after=after, limit=limit)})
 
@@ -170,7 +170,7 @@ def time_of(name: str) -> float | None:
     return seconds
 
 
-def whole_number(name: str, default: int, least: int, most: int) -> int:
+def integer_arg(name: str, default: int, least: int, most: int) -> int:
     """A whole number that was asked for, `default` where none was. Raises BadRequest."""
     text = request.args.get(name, "")
     if not text:

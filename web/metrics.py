@@ -52,11 +52,11 @@ def samples(source: Source, live: Live, ingest: Ingest) -> list[Sample]:
 def text(samples: list[Sample]) -> str:
     """The exposition: each metric's HELP and TYPE once, its samples below."""
     registry = CollectorRegistry()
-    registry.register(_Told(samples))
+    registry.register(_SampleCollector(samples))
     return generate_latest(registry).decode()
 
 
-class _Told(Collector):
+class _SampleCollector(Collector):
     """Hands the library what was told, one family a name. A family's counter is named without `_total`."""
 
     def __init__(self, samples: list[Sample]) -> None:
@@ -64,7 +64,7 @@ class _Told(Collector):
 
     def collect(self) -> Iterator[Metric]:
         families: dict[str, Metric] = {}
-        for name, kind, told_as, labels, value in self._samples:
-            family = families.setdefault(name, Metric(_FAMILY.sub("", f"torchvitals_{name}"), told_as, kind))
+        for name, kind, text, labels, value in self._samples:
+            family = families.setdefault(name, Metric(_FAMILY.sub("", f"torchvitals_{name}"), text, kind))
             family.add_sample(f"torchvitals_{name}", dict(labels), value)
         return iter(families.values())

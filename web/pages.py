@@ -62,7 +62,7 @@ def blueprint(access: Access, refusals: Refusals, version: str) -> Blueprint:
             return _page(version)
         if not access.tokens.opens_view(given):  # let in by a pass, say, which a cookie would outlast
             return redirect(_without_token(), 303)
-        answer = _page(version) if _comes_from_elsewhere() else redirect(_without_token(), 303)
+        answer = _page(version) if _is_cross_site() else redirect(_without_token(), 303)
         return _with_cookie(answer, access)
 
     @routes.get("/static/<path:name>")
@@ -106,7 +106,7 @@ def _without_token() -> str:
     return f"{address}?{query}" if query else address
 
 
-def _comes_from_elsewhere() -> bool:
+def _is_cross_site() -> bool:
     """Whether another site's link led here. The browser would then not send a Strict cookie along with
     the redirected request, so the page itself is the answer.
     """

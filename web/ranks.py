@@ -15,7 +15,7 @@ from werkzeug.exceptions import BadRequest, NotFound
 
 from monitor.pipeline.ranks import ALL_CELLS, CELLS, COLUMNS, METRICS, POINTS, RANKS
 
-from .api import reply, time_range, whole_number
+from .api import integer_arg, reply, time_range
 from .source import Source
 
 #: What is sent when nobody says.
@@ -30,11 +30,11 @@ def blueprint(source: Source) -> Blueprint:
     def ranks(run: str) -> Response:
         begin_s, end_s = time_range()
         columns, limit = (
-            whole_number("columns", _COLUMNS, 1, COLUMNS),
-            whole_number("limit", _RANKS, 1, RANKS),
+            integer_arg("columns", _COLUMNS, 1, COLUMNS),
+            integer_arg("limit", _RANKS, 1, RANKS),
         )
         asked = {"begin_s": begin_s, "end_s": end_s, "columns": columns, "limit": limit, "cells": _cells()}
-        asked["only"] = whole_number("only", 0, 0, 2**31) if request.args.get("only") else None
+        asked["only"] = integer_arg("only", 0, 0, 2**31) if request.args.get("only") else None
         return _found(run, source.ranks(run, **asked))
 
     @routes.get("/band")
@@ -43,7 +43,7 @@ def blueprint(source: Source) -> Blueprint:
         metric = request.args.get("metric") or "step_ms"
         if metric not in METRICS:
             raise BadRequest(f"metric is one of {', '.join(METRICS)}")
-        points = whole_number("points", _POINTS, 1, POINTS)
+        points = integer_arg("points", _POINTS, 1, POINTS)
         return _found(run, source.band(run, metric=metric, begin_s=begin_s, end_s=end_s, points=points))
 
     return routes

@@ -95,7 +95,7 @@ class Server:
         listener.close()
         self._server.log = self._log  # type: ignore[method-assign]
         socketio_compat.admit_with(self._server, self._admit)
-        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._connection_slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(poll_s,), name="server", daemon=True
         )
@@ -115,14 +115,14 @@ class Server:
         self._thread.join()
 
     def _admit(self, request: Any, address: Any) -> None:
-        if not self._places.acquire(blocking=False):
+        if not self._connection_slots.acquire(blocking=False):
             with contextlib.suppress(OSError):
                 request.close()
             return
         try:
-            socketio_compat.serve_in_thread(self._server, request, address, self._places.release)
+            socketio_compat.serve_in_thread(self._server, request, address, self._connection_slots.release)
         except RuntimeError:  # no more threads are to be had
-            self._places.release()
+            self._connection_slots.release()
             request.close()
 
     def _log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002  the library's name for it

@@ -88,14 +88,14 @@ def zombie_status(pid: int, start_ticks: int) -> int | None:
     return found.exit_status
 
 
-def launcher_says(spool: Path, rank: int, since_ns: int) -> tuple[int | None, int | None] | None:
+def launcher_exit(spool: Path, rank: int, since_ns: int) -> tuple[int | None, int | None] | None:
     """Exit code and signal from `exit-R.json`; None when there is none from after `since_ns` (unix)."""
     path = spool / f"exit-{rank}.json"
     try:
         if path.stat().st_mtime_ns < since_ns:
             return None  # of an earlier process with this rank
-        said = json.loads(path.read_text())
-        code, number = said.get("code"), said.get("signal")
+        recorded = json.loads(path.read_text())
+        code, number = recorded.get("code"), recorded.get("signal")
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
     valid = all(value is None or type(value) is int for value in (code, number))
@@ -116,12 +116,12 @@ def explain(
         oom_kill: whether the kernel killed for memory at about that time.
     """
     end = end or {}
-    said = end.get("reason") if isinstance(end.get("reason"), str) else None
+    reason = end.get("reason") if isinstance(end.get("reason"), str) else None
     if failure is not None:
-        said = f"{failure.get('type')}: {failure.get('message')}"[:500]
+        reason = f"{failure.get('type')}: {failure.get('message')}"[:500]
     if known is None:
         code = end.get("code") if type(end.get("code")) is int else None
-        return Exit(code, None, said or UNKNOWN)
+        return Exit(code, None, reason or UNKNOWN)
     code, number = known
     if number is not None:
         killed = f"killed by {_signal_name(number)}"
@@ -129,8 +129,8 @@ def explain(
             code, number, f"{killed}: out of memory" if oom_kill and number == signal.SIGKILL else killed
         )
     if code == 0:
-        return Exit(code, None, said if said in CLEAN_REASONS else CLEAN_REASONS[1])
-    return Exit(code, None, said if said not in (None, *CLEAN_REASONS) else f"exit code {code}")
+        return Exit(code, None, reason if reason in CLEAN_REASONS else CLEAN_REASONS[1])
+    return Exit(code, None, reason if reason not in (None, *CLEAN_REASONS) else f"exit code {code}")
 
 
 def from_status(status: int | None) -> tuple[int | None, int | None] | None:

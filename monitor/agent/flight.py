@@ -24,7 +24,7 @@ KEYS = (
 #: Variables that say where dumps go (the older name is NCCL's alone), and where they go by themselves. The
 #: rank's number is appended.
 VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-PLACES = ("/tmp/nccl_trace_rank_", "~/.cache/torch/comm_lib_trace_rank_")  # noqa: S108 torch's own place
+DEFAULT_PATHS = ("/tmp/nccl_trace_rank_", "~/.cache/torch/comm_lib_trace_rank_")  # noqa: S108 torch's own place
 
 
 class FlightError(ValueError):
@@ -98,5 +98,5 @@ def read(path: Path) -> dict[str, Any]:
 
 def _candidates(pid: int, rank: int) -> Iterator[Path]:
     env = proc.environment(pid) or {}
-    for start in (*(env[name] for name in VARIABLES if env.get(name)), *PLACES):
+    for start in (*(env[name] for name in VARIABLES if env.get(name)), *DEFAULT_PATHS):
         yield Path(f"{start}{rank}").expanduser()

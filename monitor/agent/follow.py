@@ -174,13 +174,13 @@ class Follower:
                 tape.journal = JournalReader(str(tape.path.with_suffix(".journal")))
             except OSError:
                 return []
-        told = []
+        events = []
         for event in filter(_has_kind, tape.journal.read()):
             if event["kind"] == "faults":  # between the probe and us
                 tape.faults = registered(event, self._spool)
             else:
-                told.append(self._event(tape, event))
-        return told
+                events.append(self._event(tape, event))
+        return events
 
     def _event(self, tape: Followed, event: dict[str, Any]) -> dict[str, Any]:
         at_ns = event.pop("t_ns", None)

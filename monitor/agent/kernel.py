@@ -102,8 +102,8 @@ def trouble(pid: int) -> str | None:
     pressure = _pressure()
     if pressure is not None and pressure >= SWAPPING_PERCENT:
         return f"the machine is short of memory: everything waited for it {pressure:.0f} % of the time"
-    places = (f"/proc/{pid}/cwd", "/dev/shm", "/tmp")  # noqa: S108
-    full = [path for path in places if within(ASK_S, partial(_full, path), False)]
+    paths = (f"/proc/{pid}/cwd", "/dev/shm", "/tmp")  # noqa: S108
+    full = [path for path in paths if within(ASK_S, partial(_full, path), False)]
     named = [_target(path) for path in full]
     return f"no room left: {', '.join(dict.fromkeys(named))}" if named else None
 

@@ -18,7 +18,7 @@ from monitor.agent.follow import Followed, Follower
 from monitor.agent.onstall import OnStall
 from monitor.agent.reduce import Reducer
 from monitor.agent.sampling import Sampling
-from monitor.agent.stack_sampling import Unclaimed
+from monitor.agent.stack_sampling import StackSampler
 from monitor.agent.stalls import Stalls
 from monitor.agent.terminal import Terminal
 from monitor.agent.watchdog import Watchdog, end_event, end_without_tape
@@ -92,13 +92,13 @@ class Agent:
         self._stalls = Stalls(self._sampling.children_of, stall_after_s)
         self._terminal = Terminal(spool)
         self._on_stall = on_stall or OnStall()
-        self._unclaimed = Unclaimed()
+        self._stack_sampler = StackSampler()
         self._batcher = Batcher(run.id, run.host)
         self._reducer = Reducer(run.host)
         self._live: dict[int, tuple[str | None, int]] = {}
         self._facts: dict[str, Any] = {}
         self._batched_s = self._busy_s = time.monotonic()
-        self._told_dropped = self._lost = 0
+        self._reported_dropped = self._lost = 0
         self._ended_without_tape: set[int] = set()
         self._stopped = False
         self.over = False
@@ -116,7 +116,7 @@ class Agent:
             self._event("run_end")
         self._hand_on()
         self._sampling.stop()
-        self._unclaimed.close()
+        self._stack_sampler.close()
         self._follower.close()
 
     def stop(self) -> None:
@@ -129,7 +129,7 @@ class Agent:
         for tape in found:
             self._watchdog.watch(tape)
             self._sampling.watch(tape)
-        self._tell(self._reducer.watch(found))
+        self._publish(self._reducer.watch(found))
         urgent = self._read_launcher_exits()
         for tape in self._follower.tapes:
             if not tape.ended:
@@ -150,13 +150,13 @@ class Agent:
         gone = self._watchdog.gone(tape, self._sampling.oom_killed_lately)
         self._read(tape)
         if not gone:
-            return self._look_into(tape)
+            return self._inspect(tape)
         how = self._watchdog.how(tape)
         if how is None:
             return False
         if (last := self._follower.last(tape)) is not None:
             self._rows(tape, last)
-        self._tell(self._stalls.forget(tape) + self._unclaimed.forget(tape))
+        self._publish(self._stalls.forget(tape) + self._stack_sampler.forget(tape))
         oom_kill = self._watchdog.forget(tape)
         children = self._sampling.children_of(tape.rank)
         how = self._on_stall.ended(tape, how, children)
@@ -166,16 +166,16 @@ class Agent:
         tape.ended = True
         return True
 
-    def _look_into(self, tape: Followed) -> bool:
+    def _inspect(self, tape: Followed) -> bool:
         """What only a look from outside can tell of a rank that lives. Returns whether it is urgent."""
         stalls = self._stalls.check(tape)
-        stalls += self._on_stall.look(tape, self._stalls)
-        self._tell(stalls + flight.recorded(tape, stalls) + self._unclaimed.look(tape))
+        stalls += self._on_stall.act_if_due(tape, self._stalls)
+        self._publish(stalls + flight.recorded(tape, stalls) + self._stack_sampler.sample(tape))
         return bool(stalls)
 
-    def _tell(self, events: list[dict[str, Any]]) -> None:
+    def _publish(self, events: list[dict[str, Any]]) -> None:
         for event in events:
-            self._terminal.tell(event)
+            self._terminal.print_event(event)
             if (since_ns := event.pop("since_ns", None)) is not None:
                 event["since_s"] = self._follower.seconds(since_ns)
             self._batcher.event({"t_s": self._now_s(), **event})
@@ -198,7 +198,7 @@ class Agent:
         if not self._reducer.block(tape, block):
             self._batcher.block(block)
         self._stalls.saw(tape, block)
-        self._unclaimed.saw(tape, block)
+        self._stack_sampler.add_steps(tape, block)
 
     def _take_samples(self) -> None:
         samples, events = self._sampling.take()
@@ -215,9 +215,9 @@ class Agent:
     def _hand_on(self) -> None:
         self._batched_s = time.monotonic()
         dropped = self._lost + getattr(self._sink, "dropped", 0)
-        if dropped > self._told_dropped:
-            self._event("dropped", records=dropped - self._told_dropped)
-            self._told_dropped = dropped
+        if dropped > self._reported_dropped:
+            self._event("dropped", records=dropped - self._reported_dropped)
+            self._reported_dropped = dropped
         self._send_positions()
         for batch in self._batcher.close(self._now_s()):
             self._give(batch)
@@ -265,10 +265,10 @@ class Agent:
             number = path.name.partition("-")[2]
             if not number.isdigit() or int(number) in self._ended_without_tape:
                 continue
-            said = exits.launcher_says(self._spool, int(number), 0)
-            if said and all(tape.rank != int(number) for tape in self._follower.tapes):
+            exit_status = exits.launcher_exit(self._spool, int(number), 0)
+            if exit_status and all(tape.rank != int(number) for tape in self._follower.tapes):
                 self._ended_without_tape.add(int(number))
-                self._batcher.event({"t_s": self._now_s(), **end_without_tape(int(number), said)})
+                self._batcher.event({"t_s": self._now_s(), **end_without_tape(int(number), exit_status)})
         return len(self._ended_without_tape) > before
 
     def _pending(self) -> bool:

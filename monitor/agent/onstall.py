@@ -81,7 +81,7 @@ class OnStall:
         self._cases: dict[str, _Case] = {}
         self._going: set[str] = set()
 
-    def look(self, tape: Followed, stalls: Stalls) -> list[Event]:
+    def act_if_due(self, tape: Followed, stalls: Stalls) -> list[Event]:
         """Do what is due for one rank; events of what was done, without time."""
         if self._action is None:
             return []
@@ -117,7 +117,7 @@ class OnStall:
 
     def _act(self, tape: Followed, stalls: Stalls, case: _Case) -> list[Event]:
         """A last look decides: what has moved since the stall was told is given its time anew."""
-        seen = stalls.look(tape)
+        seen = stalls.current(tape)
         after = stalls.lasting(tape)
         if seen is None or after != case.lasting or seen["cause_code"] in SPARED:
             case.begin()
@@ -126,9 +126,9 @@ class OnStall:
             case.factor = AT_WORK
             return []
         case.done = True
-        file, said = self._dump(tape, seen)
+        file, outcome = self._dump(tape, seen)
         ends = self._action == ABORT and tape.pid != os.getpid()
-        text = f"rank {tape.rank} has made no step for {seen['for_s']:g} s; {said}"
+        text = f"rank {tape.rank} has made no step for {seen['for_s']:g} s; {outcome}"
         if ends and send(tape.pid, tape.start_ticks, signal.SIGABRT):
             case.aborted_s = time.monotonic()
             case.why = f"ended by on_stall=abort after {seen['for_s']:g} s without a step"

@@ -24,10 +24,10 @@ SECONDS = 1
 FIRST = ((0.0, 40), (5.0, 20), (20.0, 20))
 LATER_S, LATER_RATE = 60.0, 6
 #: Seconds between two events.
-TELL_S = 5.0
-#: Places told of and kept.
-TOLD = 10
-KEPT = 200
+EVENT_INTERVAL_S = 5.0
+#: Locations sent in an event, and kept.
+TOP_LOCATIONS = 10
+MAX_LOCATIONS = 200
 
 #: A stack that passes here is one of a claimed phase.
 _CLAIMED = (
@@ -39,7 +39,7 @@ _CLAIMED = (
 
 
 @dataclass
-class _Looked:
+class _RankStacks:
     """What is remembered of one rank."""
 
     recent: deque[tuple[float, float]] = field(default_factory=deque)
@@ -49,99 +49,109 @@ class _Looked:
     first_s: float = 0.0
     taken: int = 0
     total: int = 0
-    places: Counter[tuple[Frame, Frame]] = field(default_factory=Counter)
-    told_s: float = 0.0
-    told_total: int = 0
+    locations: Counter[tuple[Frame, Frame]] = field(default_factory=Counter)
+    reported_s: float = 0.0
+    reported_total: int = 0
     folder: str | None = None
 
 
-class Unclaimed:
+class StackSampler:
     """Samples the main threads of ranks whose steps have much unclaimed time."""
 
     def __init__(self) -> None:
-        self._looked: dict[str, _Looked] = {}
+        self._ranks: dict[str, _RankStacks] = {}
 
-    def saw(self, tape: Followed, block: Block) -> None:
+    def add_steps(self, tape: Followed, block: Block) -> None:
         """Learn from steps how much of their time nothing claims."""
-        looked = self._of(tape)
+        rank_stacks = self._of(tape)
         other_ms, step_ms = sum(block.columns.get("other_ms", ())), sum(block.columns["step_ms"])
-        looked.recent.append((other_ms, step_ms))
-        looked.other_ms += other_ms
-        looked.step_ms += step_ms
-        while len(looked.recent) > 1 and looked.step_ms - looked.recent[0][1] > WINDOW_MS:
-            other_ms, step_ms = looked.recent.popleft()
-            looked.other_ms -= other_ms
-            looked.step_ms -= step_ms
+        rank_stacks.recent.append((other_ms, step_ms))
+        rank_stacks.other_ms += other_ms
+        rank_stacks.step_ms += step_ms
+        while len(rank_stacks.recent) > 1 and rank_stacks.step_ms - rank_stacks.recent[0][1] > WINDOW_MS:
+            other_ms, step_ms = rank_stacks.recent.popleft()
+            rank_stacks.other_ms -= other_ms
+            rank_stacks.step_ms -= step_ms
 
-    def look(self, tape: Followed) -> list[dict[str, Any]]:
+    def sample(self, tape: Followed) -> list[dict[str, Any]]:
         """Take or collect a stack when one is due. Never waits. Returns an `other_stack` event or none."""
-        looked, now_s = self._of(tape), time.monotonic()
-        if looked.recording is not None and looked.recording.done():
-            self._collect(looked)
-        elif looked.recording is None and (rate := self._due(tape, looked, now_s)):
-            looked.recording = Recording(tape.pid, SECONDS, rate)
-            looked.first_s = looked.first_s or now_s
-            looked.taken += 1
-        if looked.total == looked.told_total or now_s - looked.told_s < TELL_S:
+        rank_stacks, now_s = self._of(tape), time.monotonic()
+        if rank_stacks.recording is not None and rank_stacks.recording.done():
+            self._collect(rank_stacks)
+        elif rank_stacks.recording is None and (rate := self._due(tape, rank_stacks, now_s)):
+            rank_stacks.recording = Recording(tape.pid, SECONDS, rate)
+            rank_stacks.first_s = rank_stacks.first_s or now_s
+            rank_stacks.taken += 1
+        if (
+            rank_stacks.total == rank_stacks.reported_total
+            or now_s - rank_stacks.reported_s < EVENT_INTERVAL_S
+        ):
             return []
-        looked.told_s, looked.told_total = now_s, looked.total
-        looked.folder = looked.folder or working_folder(tape.pid)
-        return [self._event(tape, looked)]
+        rank_stacks.reported_s, rank_stacks.reported_total = now_s, rank_stacks.total
+        rank_stacks.folder = rank_stacks.folder or working_folder(tape.pid)
+        return [self._event(tape, rank_stacks)]
 
     def forget(self, tape: Followed) -> list[dict[str, Any]]:
-        """The rank has ended: what was not told yet, last of all."""
-        looked = self._looked.pop(str(tape.path), None)
-        if looked is None:
+        """The rank has ended: what was not reported yet, last of all."""
+        rank_stacks = self._ranks.pop(str(tape.path), None)
+        if rank_stacks is None:
             return []
-        if looked.recording is not None:
-            self._collect(looked)  # it ends with its process
-        return [self._event(tape, looked)] if looked.total > looked.told_total else []
+        if rank_stacks.recording is not None:
+            self._collect(rank_stacks)  # it ends with its process
+        return [self._event(tape, rank_stacks)] if rank_stacks.total > rank_stacks.reported_total else []
 
     def close(self) -> None:
         """Give up what is still being taken."""
-        for looked in self._looked.values():
-            if looked.recording is not None:
-                looked.recording.drop()
+        for rank_stacks in self._ranks.values():
+            if rank_stacks.recording is not None:
+                rank_stacks.recording.drop()
 
-    def _of(self, tape: Followed) -> _Looked:
-        return self._looked.setdefault(str(tape.path), _Looked())
+    def _of(self, tape: Followed) -> _RankStacks:
+        return self._ranks.setdefault(str(tape.path), _RankStacks())
 
-    def _due(self, tape: Followed, looked: _Looked, now_s: float) -> int:
+    def _due(self, tape: Followed, rank_stacks: _RankStacks, now_s: float) -> int:
         """Stacks a second to record now; 0 while nothing is due."""
         live = tape.live
-        if live is None or live.closed or not looked.step_ms or looked.other_ms / looked.step_ms <= SHARE:
+        if (
+            live is None
+            or live.closed
+            or not rank_stacks.step_ms
+            or rank_stacks.other_ms / rank_stacks.step_ms <= SHARE
+        ):
             return 0
-        after_s, rate = FIRST[looked.taken] if looked.taken < len(FIRST) else _later(looked.taken)
-        return rate if now_s - (looked.first_s or now_s) >= after_s else 0
+        after_s, rate = (
+            FIRST[rank_stacks.taken] if rank_stacks.taken < len(FIRST) else _later(rank_stacks.taken)
+        )
+        return rate if now_s - (rank_stacks.first_s or now_s) >= after_s else 0
 
-    def _collect(self, looked: _Looked) -> None:
-        assert looked.recording is not None
-        found, why = looked.recording.result()
-        looked.recording = None
+    def _collect(self, rank_stacks: _RankStacks) -> None:
+        assert rank_stacks.recording is not None
+        found, why = rank_stacks.recording.result()
+        rank_stacks.recording = None
         if why is not None:
-            looked.taken = max(looked.taken, len(FIRST))  # not permitted now, hardly so in a moment
+            rank_stacks.taken = max(rank_stacks.taken, len(FIRST))  # not permitted now, hardly so in a moment
         for thread, count in found:
             if thread.own is None or thread.passes(*_CLAIMED):
                 continue
-            place = (thread.own, thread.frames[0])
-            if place in looked.places or len(looked.places) < KEPT:
-                looked.places[place] += count
-            looked.total += count
+            location = (thread.own, thread.frames[0])
+            if location in rank_stacks.locations or len(rank_stacks.locations) < MAX_LOCATIONS:
+                rank_stacks.locations[location] += count
+            rank_stacks.total += count
 
-    def _event(self, tape: Followed, looked: _Looked) -> dict[str, Any]:
+    def _event(self, tape: Followed, rank_stacks: _RankStacks) -> dict[str, Any]:
         frames = [
             {
                 "file": own.file,
                 "line": own.line,
                 "func": own.func,
-                "source": source(own, looked.folder),
+                "source": source(own, rank_stacks.folder),
                 "leaf_func": leaf.func,
                 "leaf_file": leaf.file,
                 "count": count,
             }
-            for (own, leaf), count in looked.places.most_common(TOLD)
+            for (own, leaf), count in rank_stacks.locations.most_common(TOP_LOCATIONS)
         ]
-        return {"kind": "other_stack", "rank": tape.rank, "total": looked.total, "frames": frames}
+        return {"kind": "other_stack", "rank": tape.rank, "total": rank_stacks.total, "frames": frames}
 
 
 def _later(taken: int) -> tuple[float, int]:

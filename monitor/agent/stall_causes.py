@@ -108,7 +108,7 @@ class Cause:
     frame: Frame | None = None
 
 
-def look(
+def inspect_processes(
     pids: list[int], registered: Faults | None = None, closed: Callable[[], bool] = lambda: False
 ) -> list[Seen]:
     """Stacks and kernel's view of several processes: a rank, and workers of its own.

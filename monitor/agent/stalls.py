@@ -84,7 +84,7 @@ class _Watched:
     recent_steps: int = 0
     longest_s: dict[str, float] = field(default_factory=dict)
     reported_s: float = 0.0
-    look_again_s: float = 0.0
+    check_again_s: float = 0.0
     workers: set[int] = field(default_factory=set)
     workers_at_ns: int = 0
     cause: str = ""
@@ -147,10 +147,10 @@ class Stalls:
             return events
         silent_s = (now_ns - max(watched.progress_ns, self.excused_ns)) / 1e9
         if silent_s < self._allowed_s(tape, watched) or silent_s < max(
-            2 * watched.reported_s, watched.look_again_s
+            2 * watched.reported_s, watched.check_again_s
         ):
             return []
-        seen = self._look(tape, watched, silent_s)
+        seen = self._stall_event(tape, watched, silent_s)
         return [] if seen is None else [seen]
 
     def lasting(self, tape: Followed) -> Lasting | None:
@@ -160,11 +160,11 @@ class Stalls:
             return None
         return Lasting(watched.progress_ns, live.since_ns, watched.frame)
 
-    def look(self, tape: Followed) -> dict[str, Any] | None:
+    def current(self, tape: Followed) -> dict[str, Any] | None:
         """A `stall` event as of now, of a rank that is lasting in one; None where a compiler is at work."""
         watched = self._of(tape)
         reported_s = watched.reported_s
-        seen = self._look(tape, watched, (time.perf_counter_ns() - watched.progress_ns) / 1e9)
+        seen = self._stall_event(tape, watched, (time.perf_counter_ns() - watched.progress_ns) / 1e9)
         watched.reported_s = reported_s  # whoever is told of it is told as if nobody had looked
         return seen
 
@@ -200,14 +200,14 @@ class Stalls:
             return BUSY_FACTOR * threshold_s
         return threshold_s
 
-    def _look(self, tape: Followed, watched: _Watched, silent_s: float) -> dict[str, Any] | None:
+    def _stall_event(self, tape: Followed, watched: _Watched, silent_s: float) -> dict[str, Any] | None:
         # Asked anew: on a busy machine the last sample may be older than the workers are.
         ranks = frozenset(each.pid for each in self._tapes.values()) - {tape.pid}
         workers = sorted(self._workers(tape) | _workers_among(proc.descendants(tape.pid, ranks)))
         pids = [tape.pid, *workers[:WORKERS]]
-        main, *others = stall_causes.look(pids, tape.faults, lambda: _closed(tape))
+        main, *others = stall_causes.inspect_processes(pids, tape.faults, lambda: _closed(tape))
         if stall_causes.compiling(main.stacks) and silent_s < COMPILE_S:
-            watched.look_again_s = silent_s + FLOOR_S
+            watched.check_again_s = silent_s + FLOOR_S
             return None
         live = tape.live
         assert live is not None
@@ -243,7 +243,7 @@ class Stalls:
         }
 
     def _over(self, tape: Followed, watched: _Watched) -> list[dict[str, Any]]:
-        reported, watched.reported_s, watched.look_again_s, watched.cause = watched.reported_s, 0.0, 0.0, ""
+        reported, watched.reported_s, watched.check_again_s, watched.cause = watched.reported_s, 0.0, 0.0, ""
         if not reported:
             return []
         lasted_s = (time.perf_counter_ns() - watched.progress_ns) / 1e9

@@ -20,7 +20,7 @@ class Terminal:
         self._path = spool / NAME
         self._left = LINES
 
-    def tell(self, event: Mapping[str, Any]) -> None:
+    def print_event(self, event: Mapping[str, Any]) -> None:
         """Say what an event means, where it means something to a person there. Never raises."""
         text = line(event)
         if text is None or not self._left:
@@ -33,11 +33,11 @@ class Terminal:
 def line(event: Mapping[str, Any]) -> str | None:
     """One line for a `stall`, `stall_over` or `on_stall` event; None for any other."""
     if event["kind"] == "stall":
-        place = f", at {event['location']}" if event.get("location") else ""
-        function = f" ({event['function']})" if place and event.get("function") else ""
+        location = f", at {event['location']}" if event.get("location") else ""
+        function = f" ({event['function']})" if location and event.get("function") else ""
         phase = f" in {event['phase']}" if event.get("phase") else ""
         return (
-            f"no progress: rank {event['rank']} has made no step for {event['for_s']:g} s{phase}{place}"
+            f"no progress: rank {event['rank']} has made no step for {event['for_s']:g} s{phase}{location}"
             f"{function}: {event['cause']}"
         ).replace("\n", " ")
     if event["kind"] == "stall_over":

@@ -18,7 +18,7 @@ ACK_S = 20.0
 #: Seconds between attempts, from the first to the longest.
 RETRY_S = (0.25, 5.0)
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 class Lost(Exception):  # noqa: N818 - an everyday state of a connection
@@ -33,17 +33,17 @@ class Uplink:
             was started anew may have others. May raise OSError while there is none.
         run, host: whom the batches are of.
         spool_path: where batches lie that do not fit into memory.
-        say: takes one line about what goes wrong.
+        log: takes one line about what goes wrong.
     """
 
     def __init__(
-        self, connect: Callable[[], tuple[str, str]], run: str, host: str, spool_path: Path, say: Say = print
+        self, connect: Callable[[], tuple[str, str]], run: str, host: str, spool_path: Path, log: Log = print
     ) -> None:
         self._connect = connect
         self._about = {"run": run, "host": host}
         self._backlog = Backlog(spool_path)
-        self._say = say
-        self._said = ""
+        self._log = log
+        self._last_complaint = ""
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._empty = threading.Condition()
@@ -93,7 +93,7 @@ class Uplink:
             self._wake.clear()
             entry = self._backlog.first()
             if entry is None:
-                self._tell_empty()
+                self._notify_empty()
                 self._wake.wait()
             elif self._settle(entry, link.send(entry.data)):
                 pauses = 0
@@ -107,7 +107,7 @@ class Uplink:
         """Do as the hub answered. Returns False when the batch must be sent again."""
         if not isinstance(answer, dict) or "error" not in answer:
             self._backlog.acknowledge(entry.seq)
-            self._said = ""
+            self._last_complaint = ""
         elif answer.get("retry"):
             self._complain(Lost(f"the hub cannot store: {answer['error']}"))
             return False
@@ -116,15 +116,15 @@ class Uplink:
             self._complain(ValueError(f"the hub refused batch {entry.seq}: {answer['error']}"))
         return True
 
-    def _tell_empty(self) -> None:
+    def _notify_empty(self) -> None:
         with self._empty:
             self._empty.notify_all()
 
     def _complain(self, error: Exception) -> None:
         text = f"uplink: {type(error).__name__}: {error}"
-        if text != self._said and not self._stop.is_set():
-            self._said = text
-            self._say(text)
+        if text != self._last_complaint and not self._stop.is_set():
+            self._last_complaint = text
+            self._log(text)
 
 
 class _Link:

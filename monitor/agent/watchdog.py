@@ -88,12 +88,12 @@ class Watchdog:
         if _let_go(tape):
             return exits.explain(None, tape.end, tape.failure)
         waited_s = time.monotonic() - gone.at_s
-        said = exits.launcher_says(self._spool, tape.rank, tape.wall_ns)
-        if said is None and waited_s < LAUNCHER_S and (self._spool / f"launched-{tape.rank}").exists():
+        reported = exits.launcher_exit(self._spool, tape.rank, tape.wall_ns)
+        if reported is None and waited_s < LAUNCHER_S and (self._spool / f"launched-{tape.rank}").exists():
             return None
         if gone.status is None:
             gone.status = self._status(tape)
-        known = said or exits.from_status(gone.status)
+        known = reported or exits.from_status(gone.status)
         if known is None and waited_s < SETTLE_S:
             return None
         return exits.explain(known, tape.end, tape.failure, gone.oom_kill)
@@ -149,17 +149,17 @@ def end_event(
 
 def _last_words(tape: Followed, how: exits.Exit) -> dict[str, Any]:
     """Where a rank crashed and the trace of it, if it left one; see faults.last_words."""
-    said = faults.last_words(tape.faults, how.signal)
-    frame = said.get("frame")
+    crash = faults.last_words(tape.faults, how.signal)
+    frame = crash.get("frame")
     if frame is None:
-        return said and {"trace": said["trace"]}
+        return crash and {"trace": crash["trace"]}
     location = f"{short(frame.file, tape.folder)}:{frame.line}"
-    return {"trace": said["trace"], "location": location, "function": frame.func}
+    return {"trace": crash["trace"], "location": location, "function": frame.func}
 
 
-def end_without_tape(rank: int, said: tuple[int | None, int | None]) -> dict[str, Any]:
+def end_without_tape(rank: int, exit_status: tuple[int | None, int | None]) -> dict[str, Any]:
     """The `rank_end` event of a process that ended before it made a tape, but for its time."""
-    how = exits.explain(said, None, None)
+    how = exits.explain(exit_status, None, None)
     return {
         "kind": "rank_end",
         "rank": rank,

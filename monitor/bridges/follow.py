@@ -13,7 +13,7 @@ from monitor import report
 from monitor.store import Store
 
 #: Seconds between two looks at a live run: rows of the run come about once a second.
-LOOK_S = 1.0
+POLL_S = 1.0
 #: Rows of a stream that are read at a time.
 ROWS = 2_000
 #: Steps whose times are read at a time, and how finely they are remembered, in seconds.
@@ -48,7 +48,7 @@ def follow(store: Store, target: Target, wait: Callable[[float], bool]) -> None:
         while True:
             over = report.outcome(store, store.meta())[0] in report.OVER
             tail.send(target)
-            if over or wait(LOOK_S):
+            if over or wait(POLL_S):
                 return
     finally:
         target.close(report.build(store))
@@ -116,13 +116,13 @@ class _Steps:
 
     def at(self, t_s: float) -> int:
         """0 before the first."""
-        place = bisect.bisect_right(self._times, t_s)
-        return self._steps[place - 1] if place else 0
+        index = bisect.bisect_right(self._times, t_s)
+        return self._steps[index - 1] if index else 0
 
 
 def _named(stream: str, key: str) -> str:
     """`run` and numbers of the user's own go by their name, all else by what it was measured at."""
-    kind, _, place = stream.partition("/")
-    if kind in ("run", "user") and place in ("", "0"):
+    kind, _, source = stream.partition("/")
+    if kind in ("run", "user") and source in ("", "0"):
         return key
     return f"{stream}/{key}"

@@ -45,10 +45,10 @@ Sample = tuple[str, str, str, Mapping[str, str], float]
 def _gauges(
     tiles: Mapping[str, Any], wanted: Mapping[str, tuple[str, str, float]], labels: Mapping[str, str]
 ) -> Iterator[Sample]:
-    for key, (name, told_as, factor) in wanted.items():
+    for key, (name, help_text, factor) in wanted.items():
         value = tiles.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            yield name, "gauge", told_as, labels, value * factor
+            yield name, "gauge", help_text, labels, value * factor
 
 
 def of_run(state: Mapping[str, Any]) -> Iterator[Sample]:

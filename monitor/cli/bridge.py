@@ -71,8 +71,8 @@ def _refusals(name: str) -> Iterator[None]:
         missing = (error.name or str(error)).split(".")[0]
         raise UsageError(f"{name} needs {missing}: pip install 'torchvitals[{name}]'") from None
     except Exception as error:  # noqa: BLE001
-        told = " ".join(str(error).split())[:300]
-        raise UsageError(f"{name} does not take the run: {type(error).__name__}: {told}") from None
+        reason = " ".join(str(error).split())[:300]
+        raise UsageError(f"{name} does not take the run: {type(error).__name__}: {reason}") from None
 
 
 def _tensorboard(_: Mapping[str, Any], args: argparse.Namespace) -> Target:

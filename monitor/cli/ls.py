@@ -74,8 +74,8 @@ def _row(summary: Mapping[str, Any], now_unix_s: float) -> Row:
 
 def _marks(summary: Mapping[str, Any]) -> str:
     """As on the page: whether it is the baseline, whether it is archived, its tags."""
-    told = [mark for mark in ("baseline", "archived") if summary[mark]]
-    return ", ".join([*told, *map(_plain, summary["tags"])])
+    marks = [mark for mark in ("baseline", "archived") if summary[mark]]
+    return ", ".join([*marks, *map(_plain, summary["tags"])])
 
 
 def _plain(text: object) -> str:
@@ -93,9 +93,9 @@ def table(rows: Sequence[Row], width: int | None = None) -> str:
     """
     lines = [_HEAD, *rows]
     there = [i for i in range(len(_HEAD)) if any(row[i] for row in rows)]
-    whole = _aligned(lines, there)
-    if width is None or max(map(_columns, whole)) <= width:
-        return "\n".join(whole)
+    all_columns = _aligned(lines, there)
+    if width is None or max(map(_columns, all_columns)) <= width:
+        return "\n".join(all_columns)
     first = _aligned(lines, [i for i in there if i not in _FOLDED])
     below = [" · ".join(line[i] for i in _FOLDED if i in there and line[i]) for line in lines]
     return "\n".join(

@@ -30,7 +30,7 @@ EXAMPLE = """  torchvitals run train.py --epochs 3
 #: How long the report may take to be final after the script's end (the contract says 10 s at the latest).
 REPORT_WITHIN_S = 8.0
 #: Seconds between two looks at what the agent has to say while the script runs.
-LOOK_S = 0.5
+POLL_S = 0.5
 PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGWINCH")
 
 
@@ -58,14 +58,14 @@ def run(args: argparse.Namespace) -> int:
     """Run the script; returns its exit status, or ends by the signal that ended it."""
     script = _found(args.script)
     rank, world, local = launcher.ranks_from_environment() or (0, 1, 0)
-    place, env = (None, dict(os.environ)) if options.switched_off() else _prepared(args, rank, world)
+    handle, env = (None, dict(os.environ)) if options.switched_off() else _prepared(args, rank, world)
     command = [sys.executable, *subprocess._args_from_interpreter_flags(), script, *args.args]  # type: ignore[attr-defined]
     began = time.monotonic()
     # One rank of a host speaks for all.
-    said = TerminalLines(place.spool) if place is not None and local == 0 else None
-    code = _waited(command, env, place, rank, said)
-    if place is not None and rank == 0 and not (code and launcher.restarts_left()):
-        _tell(place, args.json, code, time.monotonic() - began)
+    terminal_lines = TerminalLines(handle.spool) if handle is not None and local == 0 else None
+    code = _waited(command, env, handle, rank, terminal_lines)
+    if handle is not None and rank == 0 and not (code and launcher.restarts_left()):
+        _print_summary(handle, args.json, code, time.monotonic() - began)
     if code < 0:
         _end_by(-code)
     return code
@@ -102,7 +102,7 @@ def _prepared(
         key = launcher.run_key()
         name = chosen.name or called(args.script, args.args)
         about = {"host": session.host_name(), "world_size": world, "argv": [args.script, *args.args]}
-        place = launcher.enter(
+        handle = launcher.enter(
             chosen, key, name=name, facts={**about, "python": sys.executable, "cwd": os.getcwd()}
         )
     except ValueError as error:
@@ -110,32 +110,32 @@ def _prepared(
     except OSError as error:
         print(f"torchvitals: monitoring is off: {error}. The script runs all the same.", file=sys.stderr)
         return None, env
-    if rank == 0 and place.url:
-        print(f"torchvitals: {place.url}", file=sys.stderr, flush=True)
+    if rank == 0 and handle.url:
+        print(f"torchvitals: {handle.url}", file=sys.stderr, flush=True)
     paths = [str(launcher.STARTUP), *filter(None, [env.get("PYTHONPATH")])]
     env.update(MONITOR_RUN_KEY=key, PYTHONPATH=os.pathsep.join(paths), MONITOR_RUN_DIR=str(chosen.run_dir))
     env["MONITOR_LAUNCHER_PID"] = str(os.getppid())
     if not chosen.dashboard:
         env["MONITOR_DASHBOARD"] = "off"
-    return place, env
+    return handle, env
 
 
 def _waited(
     command: list[str],
     env: Mapping[str, str],
-    place: launcher.RunHandle | None,
+    handle: launcher.RunHandle | None,
     rank: int,
-    said: TerminalLines | None,
+    terminal_lines: TerminalLines | None,
 ) -> int:
     """Start the script, pass signals on, wait. Returns its status, negative for a signal."""
     wanted = {getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)} | {signal.SIGCHLD}
     old = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
     pid = os.posix_spawn(command[0], command, env, setsigmask=old)
-    if place is not None:
-        _note(place.spool / f"launched-{rank}", {"pid": pid})
+    if handle is not None:
+        _note(handle.spool / f"launched-{rank}", {"pid": pid})
     while True:
-        seen = signal.sigwaitinfo(wanted) if said is None else signal.sigtimedwait(wanted, LOOK_S)
-        for line in said.new() if said is not None else ():
+        seen = signal.sigwaitinfo(wanted) if terminal_lines is None else signal.sigtimedwait(wanted, POLL_S)
+        for line in terminal_lines.new() if terminal_lines is not None else ():
             print(f"torchvitals: {line}", file=sys.stderr, flush=True)
         if seen is None:
             continue
@@ -148,10 +148,10 @@ def _waited(
         if ended == pid:
             break
     code = os.waitstatus_to_exitcode(status)
-    if place is not None:
+    if handle is not None:
         how = {"code": None, "signal": -code} if code < 0 else {"code": code, "signal": None}
-        _note(place.spool / f"exit-{rank}.json", how)
-        (place.spool / f"pending-{os.getpid()}").unlink(missing_ok=True)
+        _note(handle.spool / f"exit-{rank}.json", how)
+        (handle.spool / f"pending-{os.getpid()}").unlink(missing_ok=True)
     signal.pthread_sigmask(signal.SIG_SETMASK, old)
     return code
 
@@ -166,10 +166,10 @@ def _note(path: Path, content: Mapping[str, Any]) -> None:
         return
 
 
-def _tell(place: launcher.RunHandle, json_file: str | None, code: int, lasted_s: float) -> None:
+def _print_summary(handle: launcher.RunHandle, json_file: str | None, code: int, lasted_s: float) -> None:
     from monitor import report
 
-    found = report.wait(place.run_dir / place.run, REPORT_WITHIN_S)
+    found = report.wait(handle.run_dir / handle.run, REPORT_WITHIN_S)
     if json_file:
         try:
             Path(json_file).write_text(json.dumps(found, indent=1, allow_nan=False) + "\n")

@@ -159,12 +159,12 @@ def _placed(args: argparse.Namespace, runs: Path) -> tuple[state.HubState, socke
 
 def _agents_token() -> str | None:
     """The token of agents on other machines, where MONITOR_TOKEN says which: they are told the same way."""
-    told = os.environ.get("MONITOR_TOKEN")
-    if told and (len(told) < LEAST_TOKEN or not told.isascii()):
+    token = os.environ.get("MONITOR_TOKEN")
+    if token and (len(token) < LEAST_TOKEN or not token.isascii()):
         raise UsageError(
             f"MONITOR_TOKEN is at least {LEAST_TOKEN} plain characters, such as openssl rand -hex 24"
         )
-    return told or None
+    return token or None
 
 
 def _given(note: Path | None) -> state.HubState:
@@ -202,9 +202,9 @@ def _serve(args: argparse.Namespace, hub: state.HubState, listener: socket.socke
     return 0
 
 
-def _pusher(told: str | None, samples: Callable[[], Any]) -> Any:
+def _pusher(option: str | None, samples: Callable[[], Any]) -> Any:
     """Who pushes to a collector, where one is named. Without its library the hub serves all the same."""
-    endpoint = told or os.environ.get("MONITOR_OTLP_ENDPOINT")
+    endpoint = option or os.environ.get("MONITOR_OTLP_ENDPOINT")
     if not endpoint:
         return None
     try:

@@ -108,10 +108,10 @@ def label(name: str) -> str:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return bool(a == b or _said(a) == _said(b))
+    return bool(a == b or _normalized(a) == _normalized(b))
 
 
-def _said(value: Any) -> Any:
+def _normalized(value: Any) -> Any:
     """A value as any of the places that can hold it would spell it: 4, "4" and 4.0 are one."""
     if isinstance(value, bool) or value is None:
         return str(value).lower()
@@ -132,7 +132,7 @@ def _folded(raw: dict[str, Change]) -> list[Change]:
 
 def _repeats(change: Change, head: Change) -> bool:
     """Whether two places told the same (torch's threads stand in two facts)."""
-    return change["label"] == head["label"] and _says(change, head)
+    return change["label"] == head["label"] and _same_change(change, head)
 
 
 def _head(name: str, raw: dict[str, Change]) -> str:
@@ -169,12 +169,12 @@ def _merged(things: list[Change]) -> list[Change]:
     inputs = [thing for thing in things if _is_input(thing)]
     seen = [thing for thing in things if not _is_input(thing)]
     left = []
-    for told in inputs:
-        twin = next((thing for thing in seen if _says(told, thing)), None)
+    for option in inputs:
+        twin = next((thing for thing in seen if _same_change(option, thing)), None)
         if twin is None:
-            left.append(told)
+            left.append(option)
         else:
-            twin["via"] = twin["via"] or told["label"]
+            twin["via"] = twin["via"] or option["label"]
     return [*left, *seen]
 
 
@@ -197,5 +197,5 @@ def _is_input(thing: Change) -> bool:
     return str(thing["name"]).startswith(("option.", "config."))
 
 
-def _says(told: Change, seen: Change) -> bool:
-    return _same(told["before"], seen["before"]) and _same(told["after"], seen["after"])
+def _same_change(option: Change, seen: Change) -> bool:
+    return _same(option["before"], seen["before"]) and _same(option["after"], seen["after"])

@@ -179,8 +179,8 @@ def t_95(freedom: float) -> float:
 def _grouped(steps: Steps) -> Steps:
     """Means of equal groups of neighbours, at most MOST_POINTS of them; what is left over at the front."""
     size = -(-steps.size // MOST_POINTS)
-    whole = steps[steps.size % size :].reshape(-1, size)
-    means: Steps = whole.mean(axis=1)
+    blocks = steps[steps.size % size :].reshape(-1, size)
+    means: Steps = blocks.mean(axis=1)
     return means
 
 

@@ -59,8 +59,8 @@ def _head(found: Report, words: Words) -> str:
 
 def _summary(found: Report, words: Words) -> str:
     verdict = found.get("verdict") or {}
-    told = words.said(verdict.get("text") or "", verdict.get("i18n"))
-    spoken = f'<p class="verdict">{escape(told)}</p>' if told else ""
+    verdict_text = words.translate(verdict.get("text") or "", verdict.get("i18n"))
+    spoken = f'<p class="verdict">{escape(verdict_text)}</p>' if verdict_text else ""
     rates, step, memory = found["throughput"], found["step_ms"], found["memory"]
     rows = [
         (words.t("Status"), _status(found, words)),
@@ -132,12 +132,12 @@ def _findings(found: Report, words: Words) -> str:
 
 def _finding(finding: Report, words: Words) -> str:
     severity, pairs = str(finding["severity"]), finding.get("i18n") or {}
-    title, advice = (words.said(finding.get(key) or "", pairs.get(key)) for key in ("title", "advice"))
+    title, advice = (words.translate(finding.get(key) or "", pairs.get(key)) for key in ("title", "advice"))
     over = words.t(" (over)") if finding.get("cleared_at_s") is not None else ""
     parts = [
         f'<h3><span class="{escape(severity)}">{_MARKS.get(severity, "●")} '
         f"{escape(words.word(severity.capitalize()) + over)}</span> {escape(title)}</h3>",
-        _place(finding, words.said(finding["cause"] or "", pairs.get("cause")), words),
+        _details(finding, words.translate(finding["cause"] or "", pairs.get("cause")), words),
         f"<p>{escape(advice)}</p>" if advice else "",
         f"<pre>{escape(str(finding['snippet']))}</pre>" if finding.get("snippet") else "",
         _gain(finding.get("gain"), pairs.get("basis"), words),
@@ -148,14 +148,14 @@ def _finding(finding: Report, words: Words) -> str:
 
 def _shown(row: EvidenceRow, words: Words) -> tuple[str, str | None]:
     """Label and value of one entry in the report's language; None where it was not measured."""
-    label = words.said(row.label, pair_of(row.label))
+    label = words.translate(row.label, pair_of(row.label))
     if row.value is None:
         return label, None
     gap = " " if row.unit[:1].strip("/") else ""
     return label, f"{words.word(row.value)}{gap}{words.word(row.unit)}"
 
 
-def _place(finding: Report, cause: str, words: Words) -> str:
+def _details(finding: Report, cause: str, words: Words) -> str:
     """The finding's code, its cause, and where and when it was seen."""
     where = finding.get("location")
     parts = [
@@ -180,13 +180,13 @@ def _gain(gain: Report | None, basis: Any, words: Words) -> str:
     if not gain:
         return ""
     promise = words.t("{times} times as fast without it.", times=f"{gain['speedup']:.2f}")
-    return f'<p class="gain">{escape(promise)} {escape(words.said(gain["basis"] or "", basis))}</p>'
+    return f'<p class="gain">{escape(promise)} {escape(words.translate(gain["basis"] or "", basis))}</p>'
 
 
 def _unchecked(found: Report, words: Words) -> str:
     rows = "".join(
         f"<tr><th scope=row><code>{escape(str(item['code']))}</code></th>"
-        f"<td>{escape(words.said(item['why'], item.get('i18n')))}</td></tr>"
+        f"<td>{escape(words.translate(item['why'], item.get('i18n')))}</td></tr>"
         for item in found["not_checked"]
     )
     return f"<section><h2>{words.t('Not checked')}</h2><table>{rows}</table></section>" if rows else ""
@@ -194,8 +194,8 @@ def _unchecked(found: Report, words: Words) -> str:
 
 def _configuration(store: Store, words: Words) -> str:
     meta = store.meta()
-    told = {**(meta.get("config") or {}), "argv": " ".join(map(str, meta.get("argv") or []))}
-    rows = [(str(key), str(value)) for key, value in told.items() if value not in ("", None)]
+    config = {**(meta.get("config") or {}), "argv": " ".join(map(str, meta.get("argv") or []))}
+    rows = [(str(key), str(value)) for key, value in config.items() if value not in ("", None)]
     for scope, facts in sorted(store.facts().items()):
         rows += [(f"{scope} {name}", _flat(value)) for name, value in sorted(facts.items())]
     head = words.t("Configuration and facts")
@@ -209,5 +209,5 @@ def _flat(value: Any) -> str:
 
 
 def _foot(found: Report, words: Words) -> str:
-    told = words.t("torchvitals report of {run}", run=str(found["run"]))
-    return f"</main><footer>{escape(told)}</footer></body></html>\n"
+    footer = words.t("torchvitals report of {run}", run=str(found["run"]))
+    return f"</main><footer>{escape(footer)}</footer></body></html>\n"

@@ -40,7 +40,7 @@ _COLOURS = {
 }
 _PROCESS = 1
 #: Rows whose times are looked at together.
-_LOOK = 50_000
+_BATCH_ROWS = 50_000
 
 
 def write(store: Store, choice: Choice) -> Iterator[bytes]:
@@ -52,7 +52,7 @@ def write(store: Store, choice: Choice) -> Iterator[bytes]:
         "name": meta.get("name"),
         "started_unix_s": meta.get("started_unix_s"),
         "order": NOTE,
-        "steps": {f"rank {rank}": told for rank, (_, told) in parts.items()},
+        "steps": {f"rank {rank}": step_range for rank, (_, step_range) in parts.items()},
     }
     yield b'{"displayTimeUnit":"ms","otherData":' + _text(about) + b',"traceEvents":[\n'
     yield b",\n".join(_text(event) for event in _names(meta, ranks))
@@ -72,14 +72,14 @@ def _ranks(store: Store, choice: Choice) -> list[int]:
 def _newest(store: Store, choice: Choice, stream: str) -> tuple[Choice, str]:
     """The choice, narrowed to its newest STEPS, and which of how many these are."""
     count, steps, times = 0, np.empty(0, np.int64), np.empty(0)
-    for block in blocks(store, replace(choice, stream=stream), (), _LOOK):
+    for block in blocks(store, replace(choice, stream=stream), (), _BATCH_ROWS):
         count += len(block["row"])
         steps = np.concatenate([steps, block["row"]])[-STEPS:]
         times = np.concatenate([times, block["t_s"]])[-STEPS:]
     if not count:
         return Choice(stream), "none"
-    told = f"{steps[0]} to {steps[-1]}" + (f", the newest of {count}" if count > STEPS else "")
-    return Choice(stream, float(times[0]), float(times[-1])), told
+    step_range = f"{steps[0]} to {steps[-1]}" + (f", the newest of {count}" if count > STEPS else "")
+    return Choice(stream, float(times[0]), float(times[-1])), step_range
 
 
 def _names(meta: dict[str, Any], ranks: list[int]) -> list[dict[str, Any]]:
@@ -125,9 +125,9 @@ def _slice(rank: int, name: str, at_us: float, us: float, step: int, colour: str
 
 
 def _mark(finding: dict[str, Any]) -> dict[str, Any]:
-    told = {key: finding.get(key) for key in ("code", "cause", "severity", "advice", "location")}
+    details = {key: finding.get(key) for key in ("code", "cause", "severity", "advice", "location")}
     name = f"{finding['severity']}: {finding['title']}"
-    return _event("i", name, 0, ts=round(1e6 * finding["raised_at_s"], 3), s="p", args=told)
+    return _event("i", name, 0, ts=round(1e6 * finding["raised_at_s"], 3), s="p", args=details)
 
 
 def _event(kind: str, name: str, rank: int, **rest: Any) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class Words:
         """A single word (a phase, a status); as it came where nobody translated it."""
         return self._messages.get(str(text), str(text))
 
-    def said(self, text: object, pair: Any = None) -> str:
+    def translate(self, text: object, pair: Any = None) -> str:
         """A text of the hub's.
 
         Args:
@@ -74,8 +74,8 @@ class Words:
 
 def _is_pair(value: Any) -> bool:
     """Whether it is `[template, params]`; a damaged store may hold anything."""
-    whole = isinstance(value, list) and len(value) == 2
-    return whole and isinstance(value[0], str) and isinstance(value[1], dict)
+    is_pair = isinstance(value, list) and len(value) == 2
+    return is_pair and isinstance(value[0], str) and isinstance(value[1], dict)
 
 
 def _messages(code: str) -> Mapping[str, str]:

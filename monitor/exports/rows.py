@@ -14,7 +14,7 @@ from monitor.store.pack import Array
 #: export leaves the hub's other threads their turns.
 BLOCK = 2_000
 #: Rows whose times are looked at together when a range is sought.
-LOOK = 50_000
+BATCH_ROWS = 50_000
 
 
 def blocks(
@@ -41,8 +41,8 @@ def _spans(store: Store, choice: Choice) -> Iterator[tuple[int, int]]:
         return
     low = -np.inf if choice.first_s is None else choice.first_s
     high = np.inf if choice.last_s is None else choice.last_s
-    for first in range(span["first_row"], span["last_row"] + 1, LOOK):
-        held = store.rows(choice.named, [], first, min(first + LOOK - 1, span["last_row"]))
+    for first in range(span["first_row"], span["last_row"] + 1, BATCH_ROWS):
+        held = store.rows(choice.named, [], first, min(first + BATCH_ROWS - 1, span["last_row"]))
         wanted = held["row"][(held["t_s"] >= low) & (held["t_s"] <= high)]
         if len(wanted):
             yield int(wanted[0]), int(wanted[-1])

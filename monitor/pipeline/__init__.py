@@ -33,8 +33,8 @@ RUNS = 8
 SILENT_S = 3600.0
 #: Seconds for which an answer about ranks is given again, and for which a run that nobody feeds is kept in
 #: memory after somebody looked at its ranks; how many there are at most of each.
-ANSWER_S, LOOK_S = 1.0, 30.0
-ANSWERS, LOOKS = 64, 2
+ANSWER_TTL_S, REOPENED_TTL_S = 1.0, 30.0
+MAX_ANSWERS, MAX_REOPENED = 64, 2
 
 
 class Pipeline:
@@ -64,13 +64,13 @@ class Pipeline:
         self.publish = publish
         self._run_dir = Path(run_dir)
         self._alerts = Alerts(notice=self._notice)
-        self._alert = alert or self._alerts.tell
+        self._alert = alert or self._alerts.send_change
         self._addresses, self._link = addresses, link
         self._clock = clock
         self._runs: dict[str, LiveRun] = {}
         self._lock, self._cache_lock = threading.Lock(), threading.Lock()
-        self._answers: TTLCache[Any, Any] = TTLCache(ANSWERS, ANSWER_S, clock)
-        self._looks: TTLCache[str, LiveRun] = TTLCache(LOOKS, LOOK_S, clock)
+        self._answers: TTLCache[Any, Any] = TTLCache(MAX_ANSWERS, ANSWER_TTL_S, clock)
+        self._reopened: TTLCache[str, LiveRun] = TTLCache(MAX_REOPENED, REOPENED_TTL_S, clock)
 
     def take(self, batch: Batch) -> None:
         """Store, diagnose, alert, publish. Raises nothing that the caller could mend.
@@ -140,12 +140,12 @@ class Pipeline:
         if live is None and not (self._run_dir / run / FILE_NAME).exists():
             return None
 
-        def look() -> Any:
-            seen = live or self._kept(self._looks, run, lambda: LiveRun.reopened(run, self._run_dir / run))
+        def compute() -> Any:
+            seen = live or self._kept(self._reopened, run, lambda: LiveRun.reopened(run, self._run_dir / run))
             with seen.lock:
                 return make(self._kept(self._answers, (run, seen), seen.ranks))
 
-        return self._kept(self._answers, (run, live is None, *question), look)  # type: ignore[no-any-return]
+        return self._kept(self._answers, (run, live is None, *question), compute)  # type: ignore[no-any-return]
 
     def _kept(self, cache: TTLCache[Any, Any], key: Hashable, make: Callable[[], Any]) -> Any:
         """What was made a moment ago, or a new one; the cache itself is not safe from several threads."""
@@ -200,7 +200,7 @@ class Pipeline:
         with self._lock:
             live = self._runs.get(run)
         if live is not None:
-            live.state.say(code)
+            live.state.add_notice(code)
 
     @contextlib.contextmanager
     def _run(self, name: str) -> Iterator[LiveRun]:

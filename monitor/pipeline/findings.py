@@ -42,8 +42,8 @@ def drawn(records: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 def _sure(record: Record) -> dict[str, Any]:
-    told = confidence(record.finding)
-    return {"level": told.level, "why": told.why, **_pair(told.why)}
+    certainty = confidence(record.finding)
+    return {"level": certainty.level, "why": certainty.why, **_pair(certainty.why)}
 
 
 def _pair(text: str) -> dict[str, Any]:
@@ -51,13 +51,18 @@ def _pair(text: str) -> dict[str, Any]:
     return {} if pair is None else {"i18n": pair}
 
 
-def time_told(
-    state: RunState, said: Mapping[str, Any], standing: Sequence[Finding], planned: int | None, *, live: bool
+def time_left(
+    state: RunState,
+    verdict: Mapping[str, Any],
+    standing: Sequence[Finding],
+    planned: int | None,
+    *,
+    live: bool,
 ) -> dict[str, Any]:
     """What is left of a run, and what the finding that its verdict promises something of costs.
 
     Args:
-        said: the verdict.
+        verdict: the verdict.
         standing: findings that stand, oldest first.
         planned: steps that the run means to take, where that is known.
         live: whether it goes on.
@@ -67,6 +72,6 @@ def time_told(
         there is nothing to say.
     """
     left_s = remaining_s(state.steps, planned, state.now_s) if live else None
-    first = ranked(standing)[0] if said["key"] == "finding_gain" else None
+    first = ranked(standing)[0] if verdict["key"] == "finding_gain" else None
     text = saving(first.gain if first else None, left_s, state.now_s)
     return {"remaining_s": left_s, "saving": {"text": text, **_pair(text)} if text else None}

@@ -80,13 +80,13 @@ class Ranks:
         rows = {int(rank): row for row, rank in enumerate(seen.ranks)}
         means = {key: seen.over(key) for key in ("step_ms", "comm_ms")}
         most = max((rank.step for rank in self.state.ranks.values()), default=-1)
-        told = [
+        entries = [
             self._entry(number, rank, most, {key: _at(of, rows.get(number)) for key, of in means.items()})
             for number, rank in self.state.ranks.items()
             if only in (None, number)
         ]
-        told = _worst_first(told)[:limit]
-        shown = [rows.get(entry["rank"]) for entry in told]
+        entries = _worst_first(entries)[:limit]
+        shown = [rows.get(entry["rank"]) for entry in entries]
         return {
             **self._head(begin_s, end_s),
             "world_size": self.state.about["world_size"],
@@ -96,7 +96,7 @@ class Ranks:
             "phases": list(PHASES),
             "t": _numbers(seen.t),
             "column_s": seen.column_s,
-            "ranks": told,
+            "ranks": entries,
             "cells": {name: _rows(_cells(seen, name), shown) for name in cells},
         }
 
@@ -186,26 +186,26 @@ def _band(ranks: NDArray[np.int64], values: Values) -> dict[str, list[Any]]:
     return {**{name: _numbers(of) for name, of in out.items()}, "ranks": counts}
 
 
-def _worst_first(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _worst_first(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Worst first; then those that others wait for most; then those that work longest; then by number."""
-    works = {entry["rank"]: (entry["step_ms"] or 0.0) - (entry["comm_ms"] or 0.0) for entry in told}
+    works = {entry["rank"]: (entry["step_ms"] or 0.0) - (entry["comm_ms"] or 0.0) for entry in entries}
     usual = float(np.median([work for work in works.values() if work > 0] or [1.0]))
-    turn = 1.0 / max(len(told), 1)
+    turn = 1.0 / max(len(entries), 1)
     by_chance = turn + 3.0 * math.sqrt(turn * (1.0 - turn) / EXCHANGES)
 
-    def place(entry: Mapping[str, Any]) -> tuple[int, ...]:
+    def sort_key(entry: Mapping[str, Any]) -> tuple[int, ...]:
         oftener = max((entry["last_share"] or 0.0) - by_chance, 0.0)
         longer = works[entry["rank"]] / usual - 1.0
         return WORST.index(entry["worst"]), -int(oftener / ALIKE), -round(longer / ALIKE), entry["rank"]
 
-    return sorted(told, key=place)
+    return sorted(entries, key=sort_key)
 
 
 def _ended(end: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if end is None:
         return None
-    told = {key: end.get(key) for key in ("code", "reason", "t_s")}
-    shown: dict[str, Any] = plain({**told, "signal": signal_name(end.get("signal")), "clean": clean(end)})
+    fields = {key: end.get(key) for key in ("code", "reason", "t_s")}
+    shown: dict[str, Any] = plain({**fields, "signal": signal_name(end.get("signal")), "clean": clean(end)})
     return shown
 
 

@@ -229,7 +229,7 @@ class LiveRun:
         if batch.seq <= self._queued.get(batch.host, 0):
             return
         if len(self._waiting) >= WAITING:
-            self.state.say("records_dropped")
+            self.state.add_notice("records_dropped")
             return
         self._queued[batch.host] = batch.seq
         self._waiting.append(batch)
@@ -305,18 +305,18 @@ class LiveRun:
 
     def _verdict(self, status: str, end: dict[str, Any] | None) -> dict[str, Any]:
         cleared = [record.finding for record in self._lifecycle.records if record.cleared_at_s is not None]
-        said = verdict(
+        current = verdict(
             status, self._lifecycle.standing, steps=self.state.steps, exit=end, cleared=cleared,
             inference=view.inference(self.state), uncounted=view.uncounted(self.state),
         )  # fmt: skip
-        return dict(plain(said))
+        return dict(plain(current))
 
     # -- what viewers see
 
     def _described(self, rows: dict[str, Any]) -> dict[str, Any]:
         status, end = self._lost or self.state.outcome
         about, planned = self.state.about, planned_steps(self.state)
-        said = self._verdict(status, end)
+        current = self._verdict(status, end)
         return {
             "run": self.name,
             "seq": self._seq,
@@ -330,8 +330,8 @@ class LiveRun:
             "world_size": about["world_size"],
             "epoch": view.epoch(self.state),
             "plan_steps": planned,
-            "verdict": said,
-            **findings.time_told(self.state, said, self._lifecycle.standing, planned, live=status in LIVE),
+            "verdict": current,
+            **findings.time_left(self.state, current, self._lifecycle.standing, planned, live=status in LIVE),
             "findings": findings.drawn(self._lifecycle.records),
             "not_checked": self._unchecked,
             "tiles": view.tiles(self.state),

@@ -39,11 +39,11 @@ def tiles(state: RunState) -> dict[str, Any]:
     """The newest numbers of the whole run; null where nothing was measured, "NaN" for such a loss."""
     over = state.finished
     living = [rank.samples for rank in state.ranks.values() if rank.ended is None or over]
-    told = [newest(columns, _OF_RANKS) for columns in state.briefs.values()]
+    briefs = [newest(columns, _OF_RANKS) for columns in state.briefs.values()]
     return {
         **{key: _last(state.own, key) for key in _RATES},
         **{key: _number(state.own.newest(key)) for key in _QUANTILES},
-        **{key: _total(living, key, [of[key] for of in told]) for key in _OF_RANKS},
+        **{key: _total(living, key, [of[key] for of in briefs]) for key in _OF_RANKS},
         **{key: _total(list(state.hosts.values()), key) for key in _OF_HOSTS},
         "gpu": _gpus(state),
         "loss": "NaN" if state.loss_is_nan else _number(state.own.newest("run_loss")),
@@ -67,8 +67,8 @@ def inference(state: RunState) -> dict[str, float] | None:
 
 def uncounted(state: RunState) -> int:
     """Backward passes, as last told, of ranks that train without a step that could be seen."""
-    told = [rank.facts.get("uncounted") for rank in state.ranks.values() if not len(rank.steps)]
-    return sum(int(fact.get("backward_passes") or 0) for fact in told if isinstance(fact, dict))
+    uncounted_facts = [rank.facts.get("uncounted") for rank in state.ranks.values() if not len(rank.steps)]
+    return sum(int(fact.get("backward_passes") or 0) for fact in uncounted_facts if isinstance(fact, dict))
 
 
 def epoch(state: RunState) -> int | None:
@@ -97,12 +97,12 @@ def row_counts(state: RunState) -> dict[str, int]:
     return {name: columns.total for name, columns in _streams(state)}
 
 
-def fresh_rows(state: RunState, told: dict[str, int]) -> dict[str, Values]:
-    """Rows of each stream beyond what `told` says was told already; `told` is brought up to date."""
+def fresh_rows(state: RunState, sent: dict[str, int]) -> dict[str, Values]:
+    """Rows of each stream beyond what `sent` says was sent already; it is brought up to date."""
     out = {}
     for name, columns in _streams(state):
-        fresh = min(columns.total - told.get(name, 0), UPDATE_ROWS)
-        told[name] = columns.total
+        fresh = min(columns.total - sent.get(name, 0), UPDATE_ROWS)
+        sent[name] = columns.total
         if fresh and len(columns):
             out[name] = _rows(columns, fresh)
     return out

@@ -26,7 +26,7 @@ LIVE = frozenset({"running", "stalled"})
 #: Notices told at most, the newest.
 NOTICES = 20
 #: Between two looks at a run that is about to end.
-_LOOK_S = 0.1
+_POLL_S = 0.1
 
 
 def build(run: str | Path | Store, *, pairs: bool = False) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def wait(folder: str | Path, within_s: float) -> dict[str, Any]:
         with contextlib.suppress(StoreError), Store(store) as opened:
             if opened.meta().get("status") in OVER:
                 break
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     try:
         return build(folder)
     except StoreError as error:

@@ -14,7 +14,7 @@ from monitor.strict_json import plain
 _FIELDS = {field.name for field in fields(Finding)} - {"gain", "ranks"}
 
 #: What a finding says in sentences; all but `basis` are fields of it.
-_SAID = ("title", "cause", "advice")
+_TEXT_FIELDS = ("title", "cause", "advice")
 
 
 def finding_form(record: Record) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def finding_form(record: Record) -> dict[str, Any]:
 
 
 def _pairs(finding: Finding) -> dict[str, Pair]:
-    texts = {name: getattr(finding, name) for name in _SAID}
+    texts = {name: getattr(finding, name) for name in _TEXT_FIELDS}
     if finding.gain is not None:
         texts["basis"] = finding.gain.basis
     return {name: pair for name, text in texts.items() if (pair := pair_of(text)) is not None}
@@ -62,7 +62,7 @@ def record_of(form: Mapping[str, Any]) -> Record:
     """The record behind a form. Raises KeyError or TypeError where it is none."""
     known = {name: form[name] for name in _FIELDS if name in form}
     gain, pairs = form.get("gain"), form.get("i18n") or {}
-    known.update({name: again(known[name], pairs.get(name)) for name in _SAID if name in known})
+    known.update({name: again(known[name], pairs.get(name)) for name in _TEXT_FIELDS if name in known})
     restored_gain = gain and Gain(
         gain["share_of_step"], gain["speedup"], again(gain["basis"], pairs.get("basis"))
     )

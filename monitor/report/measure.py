@@ -52,8 +52,8 @@ def measure(store: Store) -> Measures:
     ranks = [_rank(store, name) for name in _ranks_of(streams)]
     out = Measures(memory=_memory(store, streams))
     records = [event.get("records") for event in store.last_events(["dropped"])]
-    told = sum(count for count in records if isinstance(count, int))
-    out.dropped_records = max(told, sum(rank.missing for rank in ranks))
+    dropped = sum(count for count in records if isinstance(count, int))
+    out.dropped_records = max(dropped, sum(rank.missing for rank in ranks))
     if not ranks:
         lost = [facts.get("signals_lost") or {} for facts in store.facts().values()]
         out.steps = None if any("steps" in signals for signals in lost) else 0
@@ -104,8 +104,8 @@ def _reduced(store: Store, streams: Iterable[str], throughput: Values) -> int:
 
     Steps per second are those of ranks told step by step; a step has as many samples as on average over all.
     """
-    told = store.last_events(["reduced"], limit=100_000)
-    ranks = {rank for event in told for rank in event.get("ranks") or ()}
+    reduced_events = store.last_events(["reduced"], limit=100_000)
+    ranks = {rank for event in reduced_events for rank in event.get("ranks") or ()}
     if not ranks:
         return 0
     totals = [
@@ -118,7 +118,7 @@ def _reduced(store: Store, streams: Iterable[str], throughput: Values) -> int:
         amount = sum(of[f"all_{key}"][0] for of in totals)
         known = steps > 0 and amount > 0 and rate is not None
         throughput[f"{key}_per_s"] = amount / steps * rate * len(ranks) if known and rate else None
-    return len(ranks - {rank for event in told for rank in event.get("full") or ()})
+    return len(ranks - {rank for event in reduced_events for rank in event.get("full") or ()})
 
 
 def _rank(store: Store, stream: str) -> _RankMeasures:
@@ -141,15 +141,15 @@ def _rank(store: Store, stream: str) -> _RankMeasures:
         "tokens": _rate(rest["tokens"], numbered, wall_s),
     }
     qs = store.quantiles(stream, "step_ms", (0.5, 0.95, 0.99), skip=1 if rows else 0)
-    share = _share(rest, wall_s, whole=rows == numbered)
+    share = _share(rest, wall_s, complete=rows == numbered)
     steps = span["last_row"] + 1
     return _RankMeasures(steps, steps - span["rows"], span["last_t_s"] - began_s, per_s, qs, share)
 
 
 def _idle_s(store: Store, stream: str, first_s: float, last_s: float) -> float:
     """Seconds that a notebook's kernel had nothing to do between two steps: nobody's time."""
-    told = [event for event in store.events(["idle"]) if f"rank/{event.get('rank')}" == stream]
-    return sum(float(event["ms"]) / 1e3 for event in told if first_s < event["t_s"] <= last_s)
+    idle_events = [event for event in store.events(["idle"]) if f"rank/{event.get('rank')}" == stream]
+    return sum(float(event["ms"]) / 1e3 for event in idle_events if first_s < event["t_s"] <= last_s)
 
 
 def _without(total: tuple[float, int, float, float], first: float) -> tuple[float, int]:
@@ -164,7 +164,7 @@ def _rate(rest: tuple[float, int], steps: int, wall_s: float) -> float | None:
     return summed / count * steps / wall_s if count > 0 and wall_s > 0 else None
 
 
-def _share(rest: Mapping[str, tuple[float, int]], wall_s: float, *, whole: bool) -> Values:
+def _share(rest: Mapping[str, tuple[float, int]], wall_s: float, *, complete: bool) -> Values:
     """Shares of wall time, what nothing claims being `other`; of the time that is known where rows miss.
 
     A phase that was not measured in every step is null, and `other` has what it took.
@@ -176,7 +176,7 @@ def _share(rest: Mapping[str, tuple[float, int]], wall_s: float, *, whole: bool)
     total_ms = sum(claimed.values())
     if total_ms <= 0 or wall_s <= 0:
         return _nulls(*PHASES)
-    if whole:
+    if complete:
         claimed["other"] += max(wall_s * 1e3 - total_ms, 0.0)
         total_ms = max(wall_s * 1e3, total_ms)
     return {phase: claimed[phase] / total_ms if phase in claimed else None for phase in PHASES}

@@ -53,8 +53,8 @@ def summary(report: Report) -> str:
     if not found:
         lines.append("  " + _nothing_found(report))
     more = len(found) - SUMMARY_FINDINGS
-    told = f", and {more} more findings" if more > 0 else ""
-    ending = f"  all of it{told}: torchvitals report {report['run']}"
+    others = f", and {more} more findings" if more > 0 else ""
+    ending = f"  all of it{others}: torchvitals report {report['run']}"
     return "\n".join(f"{line}" for line in [*lines[: SUMMARY_LINES - 1], ending])
 
 
@@ -76,8 +76,8 @@ def _head(report: Report) -> list[str]:
         lines[-1] = "  " + lines[-1].lstrip()
     if reduced := report.get("reduced_ranks"):
         lines.append(f"  {reduced:,} ranks are told as averages over about a second, the others step by step")
-    said = [" ".join(line.split()) for line in report.get("notices") or ()]
-    return [*lines, *(f"  ! {line}" for line in said[-NOTICES:])]  # whole: it may end in a file's path
+    notices = [" ".join(line.split()) for line in report.get("notices") or ()]
+    return [*lines, *(f"  ! {line}" for line in notices[-NOTICES:])]  # whole: it may end in a file's path
 
 
 def _numbers(report: Report) -> list[str]:
@@ -119,13 +119,13 @@ def _bar(shares: Mapping[str, float]) -> str:
 
 def _finding(finding: Mapping[str, Any]) -> list[str]:
     lines = [_title(finding)]
-    told = " ".join(filter(None, [finding["advice"], _gain(finding)]))
-    lines += textwrap.wrap(told, WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
+    advice = " ".join(filter(None, [finding["advice"], _gain(finding)]))
+    lines += textwrap.wrap(advice, WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
     evidence = ", ".join(f"{key} {_value(value)}" for key, value in finding["evidence"].items())
     lines += textwrap.wrap(evidence, WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
     if finding["snippet"]:
-        place = [f"      # {finding['location']}"] if finding["location"] else []
-        lines += [*place, *textwrap.indent(finding["snippet"], "      ").splitlines()]
+        comment = [f"      # {finding['location']}"] if finding["location"] else []
+        lines += [*comment, *textwrap.indent(finding["snippet"], "      ").splitlines()]
     elif finding["location"]:
         lines.append(f"    at {finding['location']}")
     return lines
@@ -159,8 +159,8 @@ def _unchecked(report: Report) -> list[str]:
     reasons = Counter(entry["why"] for entry in report["not_checked"])
     if not reasons:
         return []
-    told = ", ".join(f"{why} ({count})" for why, count in reasons.most_common())
-    line = f"  {len(report['not_checked'])} checks could not run: {told}"
+    counts = ", ".join(f"{why} ({count})" for why, count in reasons.most_common())
+    line = f"  {len(report['not_checked'])} checks could not run: {counts}"
     return [textwrap.shorten(line.strip(), 2 * WIDTH, placeholder=" …; --json names all").join(("  ", ""))]
 
 

@@ -168,7 +168,7 @@ class RunState:
             _count(self.unknown, kind)
         for kind, why in admitted.refused:
             if not self.refused:
-                self.say(f"an event of kind {kind or '?'} is refused: {why}")
+                self.add_notice(f"an event of kind {kind or '?'} is refused: {why}")
             _count(self.refused, kind)
 
     @property
@@ -181,8 +181,8 @@ class RunState:
         """Whether every rank has ended: as many as the run says it has, or all known ones of all hosts."""
         if any(rank.ended is None for rank in self.ranks.values()):
             return False
-        whole = len(self.ranks) >= self.about["world_size"] > 0
-        return (whole and bool(self.ranks)) or (bool(self.agents) and self.done_hosts >= set(self.agents))
+        all_ranks = len(self.ranks) >= self.about["world_size"] > 0
+        return (all_ranks and bool(self.ranks)) or (bool(self.agents) and self.done_hosts >= set(self.agents))
 
     @property
     def outcome(self) -> tuple[str, dict[str, Any] | None]:
@@ -239,7 +239,7 @@ class RunState:
         own = [asdict(Metric(key, "", key, "user")) for key in keys]
         return {**_SCHEMA, "metrics": [*_SCHEMA["metrics"], *own]} if own else _SCHEMA
 
-    def say(self, notice: str) -> None:
+    def add_notice(self, notice: str) -> None:
         """Add a notice, once."""
         if notice not in self.notices and len(self.notices) < NOTICES:
             self.notices.append(notice)

@@ -35,7 +35,7 @@ def _on_run(state: RunState, event: Event, host: str) -> None:
             state.about[key] = value
     state.about["world_size"] = min(max(state.about["world_size"], 1), RANKS)
     if event.get("thread"):
-        state.say("thread_agent")
+        state.add_notice("thread_agent")
 
 
 def _on_agent(state: RunState, event: Event, host: str) -> None:
@@ -97,11 +97,11 @@ def _on_loss_finite(state: RunState, event: Event, host: str) -> None:
 
 
 def _on_warn(state: RunState, event: Event, host: str) -> None:
-    state.say(str(event.get("text", ""))[:200])
+    state.add_notice(str(event.get("text", ""))[:200])
 
 
 def _on_dropped(state: RunState, event: Event, host: str) -> None:
-    state.say("records_dropped")
+    state.add_notice("records_dropped")
 
 
 def _number(event: Event) -> int:

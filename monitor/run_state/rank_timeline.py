@@ -143,7 +143,7 @@ class RankTimeline:
 
     def __init__(self) -> None:
         self._rows: dict[int, int] = {}
-        self._whole, self._recent = _Layer(FIRST_S, grows=True), _Layer(RECENT_S, grows=False)
+        self._full_run, self._recent = _Layer(FIRST_S, grows=True), _Layer(RECENT_S, grows=False)
 
     def add(self, rank: int, t_s: Sequence[float], columns: Mapping[str, Sequence[float]]) -> None:
         """Steps of one rank that ended at `t_s`, in order; a row may stand for `steps` of them, as means."""
@@ -166,15 +166,15 @@ class RankTimeline:
             return
         names, where = np.unique(ranks, return_inverse=True)
         rows = np.array([self._rows.setdefault(int(rank), len(self._rows)) for rank in names])[where]
-        for layer in (self._whole, self._recent):
+        for layer in (self._full_run, self._recent):
             layer.hold(len(self._rows))
             layer.add(rows, np.asarray(t_s, np.float64), values)
 
     def between(self, begin_s: float, end_s: float, columns: int) -> TimelineSlice:
         """What was between two times, in at most so many columns."""
-        recent, whole = self._recent, self._whole
-        finer = recent.width_s < whole.width_s and begin_s >= recent.first * recent.width_s
-        layer = recent if finer else whole
+        recent, full_run = self._recent, self._full_run
+        finer = recent.width_s < full_run.width_s and begin_s >= recent.first * recent.width_s
+        layer = recent if finer else full_run
         first = max(int(begin_s / layer.width_s), layer.first)
         stop = max(int(min(layer.newest, end_s / layer.width_s)) + 1, first)
         fold = max(-(-(stop - first) // columns), 1)

@@ -42,12 +42,12 @@ class _RankAggregator:
         began = self.end_s if self.end_s == self.end_s else float(ends[0] - np.nan_to_num(taken[0]) / 1e3)
         self.end_s = float(ends[-1])
         lasted_s = max(self.end_s - began, 1e-9)
-        whole_ms = float(np.nansum(taken))
+        total_ms = float(np.nansum(taken))
         row = {
             "steps_per_s": fresh / lasted_s,
             "samples_per_s": _sum(steps.column("samples", fresh)) / lasted_s,
             "tokens_per_s": _sum(steps.column("tokens", fresh)) / lasted_s,
-            "data_share": _sum(steps.column("data_ms", fresh)) / whole_ms if whole_ms > 0 else np.nan,
+            "data_share": _sum(steps.column("data_ms", fresh)) / total_ms if total_ms > 0 else np.nan,
             "run_loss": _mean(steps.column("loss", fresh)),
             **_quantiles(steps, fresh),
         }

@@ -23,7 +23,7 @@ LATEST = "latest"
 #: kept it shut (a lock, no more files to be opened) may have gone.
 AGAIN_S = 30.0
 #: Stores looked into for runs that go on; one that does is written every second.
-LIVE_LOOKS = 16
+MAX_LIVE = 16
 #: No run began later: year 5138.
 LATEST_UNIX_S = 1e11
 
@@ -100,7 +100,7 @@ def live(run_dir: Path) -> list[dict[str, Any]]:
 
     All of a folder with hundreds of runs takes a second to read for the first time.
     """
-    recent = sorted(folders(run_dir), key=lambda folder: max(stamp(folder)), reverse=True)[:LIVE_LOOKS]
+    recent = sorted(folders(run_dir), key=lambda folder: max(stamp(folder)), reverse=True)[:MAX_LIVE]
     found = [run for run in map(_summary, recent) if run["status"] in report.LIVE]
     return sorted(found, key=_began, reverse=True)
 

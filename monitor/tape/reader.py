@@ -133,7 +133,7 @@ class TapeReader:
             return self._rows(from_step, from_step, [])
         raw = self._slots(first, count)
         rows = list(self._slot.iter_unpack(raw))
-        good = [self._whole(first + i, row) for i, row in enumerate(rows)]
+        good = [self._is_complete(first + i, row) for i, row in enumerate(rows)]
         start = next((i for i, fine in enumerate(good) if fine), count)
         stop = next((i for i in range(start, count) if not good[i]), count)
         # The writer goes through the ring in order: once the first copied slot is found untouched after
@@ -150,8 +150,8 @@ class TapeReader:
         """
         step = self._completed()
         row = self._slot.unpack(self._slots(step, 1))
-        whole = row[0] == row[-1] == -(2 * step + 2) and row[1] >= 0
-        return self._rows(step, step, [row] if whole else [])
+        complete = row[0] == row[-1] == -(2 * step + 2) and row[1] >= 0
+        return self._rows(step, step, [row] if complete else [])
 
     def close(self) -> None:
         """Close the file."""
@@ -194,7 +194,7 @@ class TapeReader:
             raise TapeError("truncated tape")
         return raw
 
-    def _whole(self, step: int, row: tuple[Any, ...]) -> bool:
+    def _is_complete(self, step: int, row: tuple[Any, ...]) -> bool:
         return bool(row[0] == row[-1] == 2 * step + 2 and row[1] >= 0)
 
     def _rows(self, asked: int, first: int, rows: list[tuple[Any, ...]]) -> Rows:

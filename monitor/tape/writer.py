@@ -229,10 +229,10 @@ class JournalWriter:
             return
         frame = FRAME_HEAD.pack(FRAME_MAGIC, len(text), zlib.crc32(text)) + text
         try:
-            whole = os.write(self._fd, frame) == len(frame)
+            written = os.write(self._fd, frame) == len(frame)
         except OSError:
-            whole = False
-        if not whole:
+            written = False
+        if not written:
             self.dropped += 1
             self._full = True
             raise JournalFull("the disk of the event journal takes no more; later events are dropped")

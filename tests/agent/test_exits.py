@@ -76,9 +76,9 @@ def test_what_is_no_pidfd_has_no_status() -> None:
 def test_the_launcher_s_word(tmp_path: Path) -> None:
     """`exit-R.json` of the right rank, written after the process began."""
     (tmp_path / "exit-1.json").write_text(json.dumps({"code": None, "signal": 11}))
-    assert exits.launcher_says(tmp_path, 1, 0) == (None, 11)
-    assert exits.launcher_says(tmp_path, 0, 0) is None
-    assert exits.launcher_says(tmp_path, 1, time.time_ns() + 10**9) is None
+    assert exits.launcher_exit(tmp_path, 1, 0) == (None, 11)
+    assert exits.launcher_exit(tmp_path, 0, 0) is None
+    assert exits.launcher_exit(tmp_path, 1, time.time_ns() + 10**9) is None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_launcher_s_word(tmp_path: Path) -> None:
 def test_nonsense_from_the_launcher_is_no_word(tmp_path: Path, text: str) -> None:
     """Half a file, or another one, is not believed."""
     (tmp_path / "exit-0.json").write_text(text)
-    assert exits.launcher_says(tmp_path, 0, 0) is None
+    assert exits.launcher_exit(tmp_path, 0, 0) is None
 
 
 END = {"code": None, "reason": "end of the script"}

@@ -88,7 +88,7 @@ def test_the_rank_says_where_its_dumps_go(tmp_path: Path, monkeypatch: pytest.Mo
     dump(tmp_path / "trace_3", ENTRY)
     env = {"TORCH_FR_DUMP_TEMP_FILE": str(tmp_path / "trace_")}
     monkeypatch.setattr(flight.proc, "environment", lambda pid: env)
-    monkeypatch.setattr(flight, "PLACES", ())
+    monkeypatch.setattr(flight, "DEFAULT_PATHS", ())
     assert newest(1, 3, time.time() - 60) is not None
     assert newest(1, 3, time.time() + 60) is None
     assert newest(1, 4, 0) is None
@@ -126,7 +126,7 @@ def test_a_dump_is_looked_for_when_a_rank_waits_in_a_collective(
 ):
     """And told beside the stall; of a rank that hangs in its loader it would say nothing."""
     dump(tmp_path / "trace_3", ENTRY)
-    monkeypatch.setattr(flight, "PLACES", (str(tmp_path / "trace_"),))
+    monkeypatch.setattr(flight, "DEFAULT_PATHS", (str(tmp_path / "trace_"),))
     tape = SimpleNamespace(pid=os.getpid(), rank=3, wall_ns=0)
     waits, loads = {"kind": "stall", "cause_code": "collective"}, {"kind": "stall", "cause_code": "loader"}
     told = flight.recorded(tape, [waits])  # type: ignore[arg-type]

@@ -123,12 +123,12 @@ class Scene:
     def lasting(self, _: Any) -> Lasting | None:
         return self.stall
 
-    def look(self, _: Any) -> dict[str, Any]:
+    def current(self, _: Any) -> dict[str, Any]:
         return SEEN | {"cause_code": self.cause}
 
     def after(self, seconds: float) -> list[str]:
         self.now_ns += int(seconds * 1e9)
-        return [event["kind"] for event in self.acting.look(self, self)]  # type: ignore[arg-type]
+        return [event["kind"] for event in self.acting.act_if_due(self, self)]  # type: ignore[arg-type]
 
 
 WORKER = {"pid": 5, "threads": [{"name": "", "frames": [{"file": "w.py", "line": 1, "func": "g"}]}]}
@@ -296,7 +296,7 @@ def test_a_disk_that_takes_nothing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     (tmp_path / "file").touch()
     scene = Scene(monkeypatch, tmp_path)
     scene.acting = OnStall(DUMP, 0.0, tmp_path / "file")
-    (event, _) = scene.acting.look(scene, scene)  # type: ignore[arg-type]
+    (event, _) = scene.acting.act_if_due(scene, scene)  # type: ignore[arg-type]
     assert event["file"] is None
     assert "its stacks cannot be written" in event["text"]
 

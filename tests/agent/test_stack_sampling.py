@@ -11,7 +11,7 @@ import pytest
 
 from monitor.agent import stack_sampling, stacks
 from monitor.agent.follow import Followed
-from monitor.agent.stack_sampling import Unclaimed
+from monitor.agent.stack_sampling import StackSampler
 from monitor.agent.stacks import Frame, Thread
 from monitor.batch import Block
 from monitor.tape.reader import Live
@@ -30,7 +30,7 @@ class Played:
         self.enter("other")
         monkeypatch.setattr(stack_sampling.time, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(stack_sampling, "Recording", self.record)
-        self.sampler = Unclaimed()
+        self.sampler = StackSampler()
 
     @property
     def taken(self) -> int:
@@ -58,14 +58,14 @@ class Played:
     def steps(self, share: float, count: int = 100) -> None:
         """So many steps of 10 ms with this share of unclaimed time."""
         columns = {"other_ms": array("f", [10 * share] * count), "step_ms": array("f", [10.0] * count)}
-        self.sampler.saw(self.tape, Block("rank/0", 0, array("d", [0.0] * count), columns))
+        self.sampler.add_steps(self.tape, Block("rank/0", 0, array("d", [0.0] * count), columns))
 
     def run(self, seconds: float) -> list[dict[str, Any]]:
         """Look four times a second for so long."""
         events = []
         for _ in range(int(seconds * 4)):
             self.now_s += 0.25
-            events += self.sampler.look(self.tape)
+            events += self.sampler.sample(self.tape)
         return events
 
 
@@ -160,7 +160,7 @@ def test_the_most_frequent_come_first_and_their_number_is_bounded(played: Played
         played.run(60)
     event = played.run(70)[-1]
     counts = [frame["count"] for frame in event["frames"]]
-    assert len(counts) == stack_sampling.TOLD
+    assert len(counts) == stack_sampling.TOP_LOCATIONS
     assert counts == sorted(counts, reverse=True)
     assert event["total"] > sum(counts)
 

@@ -116,6 +116,6 @@ def test_a_compiler_at_work_is_known() -> None:
 
 def test_looking_at_this_process() -> None:
     """State and stacks of a real one; one that is gone has neither."""
-    here, gone = stall_causes.look([os.getpid(), 2**22 + 1])
+    here, gone = stall_causes.inspect_processes([os.getpid(), 2**22 + 1])
     assert here.state in ("R", "S")
     assert (gone.state, gone.stacks.threads) == ("", ())

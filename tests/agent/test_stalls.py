@@ -193,7 +193,7 @@ class Clocked:
         self.now_ns = 10**12
         monkeypatch.setattr(stalls.time, "perf_counter_ns", lambda: self.now_ns)
         monkeypatch.setattr(stalls, "_cpu_s", lambda pid: self.cpu_s)
-        monkeypatch.setattr(stall_causes, "look", lambda pids, *_: [self.seen for _ in pids])
+        monkeypatch.setattr(stall_causes, "inspect_processes", lambda pids, *_: [self.seen for _ in pids])
         self.cpu_s = 0.0
         self.seen = stall_causes.Seen(
             Stacks(1, (Thread("MainThread", 1, False, False, (Frame("/me/t.py", 7, "f"),)),)), "S"

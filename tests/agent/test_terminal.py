@@ -42,8 +42,8 @@ def test_what_is_said_is_heard_once(tmp_path: Path) -> None:
     """In order, each line once, and none before it is whole."""
     told, heard = Terminal(tmp_path), TerminalLines(tmp_path)
     assert heard.new() == []
-    told.tell(STALL)
-    told.tell({"kind": "stall_over", "rank": 1, "for_s": 9.0})
+    told.print_event(STALL)
+    told.print_event({"kind": "stall_over", "rank": 1, "for_s": 9.0})
     first = heard.new()
     with (tmp_path / NAME).open("a") as file:
         file.write("half a li")
@@ -55,6 +55,6 @@ def test_a_terminal_is_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(terminal, "LINES", 3)
     told, heard = Terminal(tmp_path), TerminalLines(tmp_path)
     for _ in range(5):
-        told.tell(STALL)
-    Terminal(tmp_path / "gone").tell(STALL)
+        told.print_event(STALL)
+    Terminal(tmp_path / "gone").print_event(STALL)
     assert len(heard.new()) == 3

@@ -70,7 +70,7 @@ def test_rows_come_once_however_often_it_looks(tmp_path: Path, target: Any, monk
 
         follow(store, target, wait)
     assert [values["proc/0/rss_mb"] for _, _, values in target.rows] == [float(i) for i in range(12)]
-    assert looks == [following.LOOK_S] * 4
+    assert looks == [following.POLL_S] * 4
 
 
 def test_what_was_not_measured_is_not_told(tmp_path: Path, target: Any):

@@ -70,7 +70,7 @@ def test_findings_are_marked(whole: dict):
 def test_a_long_run_keeps_its_newest_steps_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch):
     """A viewer opens twenty thousand steps in seconds, and ten million never."""
     monkeypatch.setattr(as_perfetto, "STEPS", 300)
-    monkeypatch.setattr(as_perfetto, "_LOOK", 1000)
+    monkeypatch.setattr(as_perfetto, "_BATCH_ROWS", 1000)
     found = trace(store, Choice("rank/0"))
     assert found["otherData"]["steps"] == {"rank 0": "4700 to 4999, the newest of 5000"}
     steps = {e["args"]["step"] for e in found["traceEvents"] if e["ph"] == "X"}

@@ -43,15 +43,15 @@ def test_a_hubs_text_is_said_by_its_template():
         "{title}: {cause}.",
         {"title": "Training waits for data", "cause": ["{number} workers", {"number": "3"}]},
     ]
-    assert CHINESE.said("English", pair) == "训练在等待数据\uff1a3 个工作进程。"
-    assert CHINESE.said("Training waits for data") == "训练在等待数据"
-    assert Words("en").said("English", pair) == "English"
+    assert CHINESE.translate("English", pair) == "训练在等待数据\uff1a3 个工作进程。"
+    assert CHINESE.translate("Training waits for data") == "训练在等待数据"
+    assert Words("en").translate("English", pair) == "English"
 
 
 def test_what_nobody_translated_stays_as_the_hub_said_it():
     """A template of a newer agent, and a nested one, are shown in English, whole."""
-    assert CHINESE.said("unheard of: 3", ["unheard of: {n}", {"n": "3"}]) == "unheard of: 3"
-    assert CHINESE.said("x", ["{what}.", {"what": ["new {n:.1f}", {"n": "3.0"}]}]) == "new 3.0。"
+    assert CHINESE.translate("unheard of: 3", ["unheard of: {n}", {"n": "3"}]) == "unheard of: 3"
+    assert CHINESE.translate("x", ["{what}.", {"what": ["new {n:.1f}", {"n": "3.0"}]}]) == "new 3.0。"
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_what_nobody_translated_stays_as_the_hub_said_it():
 )
 def test_a_damaged_pair_leaves_the_text(pair: object):
     """A store may hold anything."""
-    assert CHINESE.said("the text", pair) == "the text"
+    assert CHINESE.translate("the text", pair) == "the text"
 
 
 def test_a_parameter_is_text():
     """Whatever it is called and whatever it holds: no field of it is filled in."""
     assert (
-        CHINESE.said("", ["{what}.", {"what": "{what} {self}", "self": "x", "template": "y"}])
+        CHINESE.translate("", ["{what}.", {"what": "{what} {self}", "self": "x", "template": "y"}])
         == "{what} {self}。"
     )
 

@@ -29,7 +29,7 @@ def test_a_range_takes_rows_by_their_time(store: Store):
 
 def test_reading_ends_where_the_range_does(store: Store, monkeypatch: pytest.MonkeyPatch):
     """A minute at the beginning of a long run costs a minute of reading, found by times alone."""
-    monkeypatch.setattr(rows, "LOOK", 100)
+    monkeypatch.setattr(rows, "BATCH_ROWS", 100)
     looked: list[int] = []
 
     class Counted:

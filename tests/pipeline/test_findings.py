@@ -9,7 +9,7 @@ from typing import Any, cast
 from monitor.diagnosis.core.doctor import curves, discover
 from monitor.diagnosis.core.finding import Finding, gain_from_share
 from monitor.diagnosis.core.lifecycle import Record
-from monitor.pipeline.findings import drawn, time_told
+from monitor.pipeline.findings import drawn, time_left
 from monitor.run_state import RunState
 from monitor.schema import METRICS
 
@@ -58,7 +58,7 @@ def test_curves_are_metrics_that_there_are():
 
 
 def time(said: str, findings: list[Finding], **more: Any) -> dict[str, Any]:
-    return time_told(STATE, {"key": said}, findings, more.get("planned"), live=more.get("live", True))
+    return time_left(STATE, {"key": said}, findings, more.get("planned"), live=more.get("live", True))
 
 
 def test_the_saving_is_that_of_the_verdict_s_finding():

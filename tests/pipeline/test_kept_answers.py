@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from monitor.pipeline import ANSWER_S, ANSWERS, Pipeline
+from monitor.pipeline import ANSWER_TTL_S, MAX_ANSWERS, Pipeline
 
 
 class Clock:
@@ -20,15 +20,15 @@ def test_an_answer_is_good_for_a_while(tmp_path: Path) -> None:
     pipeline = Pipeline(tmp_path, clock=clock)
     ask = lambda: pipeline._kept(pipeline._answers, "q", lambda: next(made))  # noqa: E731
     assert [ask() for _ in range(3)] == [1, 1, 1]
-    clock.now_s = ANSWER_S
+    clock.now_s = ANSWER_TTL_S
     assert ask() == 2
 
 
 def test_questions_are_told_apart_and_the_oldest_forgotten(tmp_path: Path) -> None:
     """Memory is bounded whatever is asked."""
     pipeline, made = Pipeline(tmp_path, clock=Clock()), iter(range(1, 1000))
-    answers = [pipeline._kept(pipeline._answers, q, lambda: next(made)) for q in range(ANSWERS + 1)]
-    assert answers == list(range(1, ANSWERS + 2))
-    assert pipeline._kept(pipeline._answers, ANSWERS, lambda: next(made)) == ANSWERS + 1
-    assert pipeline._kept(pipeline._answers, 0, lambda: next(made)) == ANSWERS + 2
-    assert len(pipeline._answers) == ANSWERS
+    answers = [pipeline._kept(pipeline._answers, q, lambda: next(made)) for q in range(MAX_ANSWERS + 1)]
+    assert answers == list(range(1, MAX_ANSWERS + 2))
+    assert pipeline._kept(pipeline._answers, MAX_ANSWERS, lambda: next(made)) == MAX_ANSWERS + 1
+    assert pipeline._kept(pipeline._answers, 0, lambda: next(made)) == MAX_ANSWERS + 2
+    assert len(pipeline._answers) == MAX_ANSWERS

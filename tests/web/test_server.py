@@ -112,12 +112,12 @@ def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch):
     made = Server(hello, socket.create_server(("127.0.0.1", 0)), poll_s=0.02)
     made.start()
     held = [socket.create_connection(("127.0.0.1", made.port)) for _ in range(2)]
-    until(lambda: made._places._value == 0)
+    until(lambda: made._connection_slots._value == 0)
     with socket.create_connection(("127.0.0.1", made.port), timeout=5) as third:
         assert third.recv(10) == b""
     for connection in held:
         connection.close()
-    until(lambda: made._places._value == 2)
+    until(lambda: made._connection_slots._value == 2)
     assert ask(made.port).endswith(b"hello")
     made.stop()
 

@@ -37,7 +37,7 @@ class DriverCalls:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._said: set[tuple[object, str]] = set()
+        self._noted: set[tuple[object, str]] = set()
         self._events: list[dict[str, Any]] = []
         self._last: dict[tuple[object, str], Any] = {}
         self._took_s: dict[tuple[object, str], float] = {}
@@ -54,9 +54,9 @@ class DriverCalls:
             return read()
         except Exception as error:  # noqa: BLE001 - drivers raise classes of their own
             if any(gone in type(error).__name__ for gone in GONE):
-                self.tell(gpu, "lost", kind="gpu_error", lost=True, error=reason(error))
+                self.note_once(gpu, "lost", kind="gpu_error", lost=True, error=reason(error))
             elif not quiet:
-                self.tell(gpu, call, kind="gpu_unread", call=call, error=reason(error))
+                self.note_once(gpu, call, kind="gpu_unread", call=call, error=reason(error))
             return None
 
     def paced(
@@ -79,10 +79,10 @@ class DriverCalls:
         self._due_s[key] = began_s + max(pause_s, RARE_S if rare else 0.0)
         return answer
 
-    def tell(self, gpu: object, once: str, *, kind: str, **fields: Any) -> None:
+    def note_once(self, gpu: object, once: str, *, kind: str, **fields: Any) -> None:
         """Note an event, once for each device and `once`."""
-        if (gpu, once) not in self._said:
-            self._said.add((gpu, once))
+        if (gpu, once) not in self._noted:
+            self._noted.add((gpu, once))
             self.note({"kind": kind, "gpu": gpu, **fields})
 
     def note(self, event: dict[str, Any]) -> None:

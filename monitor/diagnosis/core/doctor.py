@@ -95,7 +95,7 @@ def examine(window: Window, using: tuple[Detector, ...] | None = None) -> Examin
     """Ask every detector. One that cannot run, or breaks, is named under `not_checked`, never as fine."""
     found: dict[str, Finding] = {}
     absent: dict[str, str] = dict(unchecked()) if using is None else {}
-    absent.update({signal: needs.lost(why) for signal, why in lost_signals(window).items()})
+    absent.update({signal: needs.not_measured(why) for signal, why in lost_signals(window).items()})
     asked = discover() if using is None else using
     for detector in asked:
         try:

@@ -37,11 +37,11 @@ def evidence_rows(evidence: Mapping[str, Any]) -> list[EvidenceRow]:
 def _row(key: str, value: Any) -> EvidenceRow:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return EvidenceRow(_label(key), None if value is None else _clip(_text(value)))
-    told = quantity(key, value)
-    label = _label(told.name)
-    if told.kind:
-        label = message("{what} {which}", what=label, which=told.kind)
-    return EvidenceRow(label, told.value, told.unit)
+    measured = quantity(key, value)
+    label = _label(measured.name)
+    if measured.kind:
+        label = message("{what} {which}", what=label, which=measured.kind)
+    return EvidenceRow(label, measured.value, measured.unit)
 
 
 def _label(key: str) -> str:

@@ -101,7 +101,7 @@ class FindingLifecycle:
         self._seen[identity] = self._seen.get(identity, 0) + 1
         self._missed.pop(identity, None)
         old = self._records.get(identity)
-        if old is not None and (old.cleared_at_s is None or _told(old, finding.over_at_s)):
+        if old is not None and (old.cleared_at_s is None or _cleared_after(old, finding.over_at_s)):
             return self._renew(old, finding)
         if finding.over_at_s is not None:
             return self._passed(finding, finding.over_at_s, now_s)
@@ -116,7 +116,7 @@ class FindingLifecycle:
         if standing:
             return [self._clear(record, over_at_s) for record in standing]
         alike = [record for record in self._records.values() if record.finding.code == finding.code]
-        if any(_told(record, over_at_s) for record in alike):
+        if any(_cleared_after(record, over_at_s) for record in alike):
             return []
         raised = self._keep("raised", Record(finding, min(now_s, over_at_s)))
         return [raised, self._clear(raised.record, over_at_s)]
@@ -172,6 +172,6 @@ class FindingLifecycle:
         return Change(kind, record, renamed)
 
 
-def _told(record: Record, over_at_s: float | None) -> bool:
+def _cleared_after(record: Record, over_at_s: float | None) -> bool:
     """Whether a record that is cleared tells of what was over by then."""
     return over_at_s is not None and record.cleared_at_s is not None and over_at_s <= record.cleared_at_s

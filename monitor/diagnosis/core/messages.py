@@ -43,13 +43,13 @@ def message(template: str, **params: Any) -> TranslatableStr:
     Raises:
         KeyError: a field has no value.
     """
-    told: dict[str, Any] = {}
+    rendered: dict[str, Any] = {}
     formatter = Formatter()
     for _, name, spec, conversion in formatter.parse(template):
         if name is not None:
             value = formatter.convert_field(params[name], conversion)
-            told[name] = pair_of(value) or format(value, spec or "")
-    return TranslatableStr(template.format(**params), [template, told])
+            rendered[name] = pair_of(value) or format(value, spec or "")
+    return TranslatableStr(template.format(**params), [template, rendered])
 
 
 def pair_of(text: object) -> Pair | None:

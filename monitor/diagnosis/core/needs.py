@@ -11,7 +11,7 @@ from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.cpu_contention import sample_values
 from monitor.diagnosis.signals.cuda_device import cuda, cuda_rows, timed
 from monitor.diagnosis.signals.facts import fact, lost_signals
-from monitor.diagnosis.signals.stack_attribution import unclaimed_ms
+from monitor.diagnosis.signals.stack_attribution import untracked_ms
 from monitor.diagnosis.signals.training_steps import MIN_STEPS, recent_steps, share, train_loader
 
 #: Share of wall time outside the known phases that calls for stacks (own: from there on its detectors
@@ -118,7 +118,7 @@ def _other_stacks(window: Window) -> str | None:
 
     def much(rank: Rank) -> bool:
         part = recent_steps(rank)
-        return share(unclaimed_ms(part), part) >= OTHER_SHARE
+        return share(untracked_ms(part), part) >= OTHER_SHARE
 
     if window.events_of("other_stack") or not _any(window, much):
         return None
@@ -130,17 +130,19 @@ def _cuda(window: Window) -> str | None:
 
 
 def _allocator(window: Window) -> str | None:
-    def told(rank: Rank) -> bool:
+    def has_rows(rank: Rank) -> bool:
         return bool(len(cuda_rows(rank).get("t_s", ())))
 
-    return _cuda(window) or (None if _any(window, told) else "nothing told of GPU memory after warm-up yet")
+    return _cuda(window) or (
+        None if _any(window, has_rows) else "nothing told of GPU memory after warm-up yet"
+    )
 
 
 def _timing(window: Window) -> str | None:
-    def told(rank: Rank) -> bool:
+    def has_timings(rank: Rank) -> bool:
         return timed(cuda_rows(rank), "gpu_step_ms") > 0
 
-    return _cuda(window) or (None if _any(window, told) else "no step timed on the GPU yet")
+    return _cuda(window) or (None if _any(window, has_timings) else "no step timed on the GPU yet")
 
 
 def _batch(window: Window) -> str | None:
@@ -154,11 +156,13 @@ def _gpu(window: Window) -> str | None:
 
 def _gpu_processes(window: Window) -> str | None:
     """In a container the driver numbers processes its own way: then ours are not among them."""
-    told = any(np.isfinite(sample_values(table, "gpu_own_memory_mb")).any() for table in window.gpus.values())
-    return _gpu(window) or (None if told else "whose processes are on the GPU cannot be told")
+    known = any(
+        np.isfinite(sample_values(table, "gpu_own_memory_mb")).any() for table in window.gpus.values()
+    )
+    return _gpu(window) or (None if known else "whose processes are on the GPU cannot be told")
 
 
-def lost(why: str) -> str:
+def not_measured(why: str) -> str:
     """The reason of what a lost signal leaves unchecked."""
     return message("not measured: {why}", why=why)
 
@@ -168,7 +172,7 @@ def _measured(signal: str) -> Need:
 
     def need(window: Window) -> str | None:
         why = lost_signals(window).get(signal)
-        return None if why is None else lost(why)
+        return None if why is None else not_measured(why)
 
     return need
 
@@ -232,7 +236,9 @@ def absent(names: frozenset[str], window: Window) -> str | None:
     """
     signals = lost_signals(window)
     for name in sorted(names):
-        why = next((lost(signals[signal]) for signal in _SIGNALS_OF.get(name, ()) if signal in signals), None)
+        why = next(
+            (not_measured(signals[signal]) for signal in _SIGNALS_OF.get(name, ()) if signal in signals), None
+        )
         why = why or NEEDS[name](window)
         if why is not None:
             return why

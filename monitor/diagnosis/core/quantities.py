@@ -63,9 +63,9 @@ def duration(seconds: float | None) -> str:
         return "–"
     if seconds < 100:
         return f"{seconds:.3g} s"
-    whole = round(seconds)
+    rounded = round(seconds)
     for size, unit, part, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // part
-            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole} s"
+        if rounded >= size:
+            rest = rounded % size // part
+            return f"{rounded // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{rounded} s"

@@ -82,50 +82,52 @@ def verdict(
     if loud:
         return _found(loud[0])
     if steps == 0 and (uncounted >= _MANY_PASSES or (uncounted and status == "finished")):
-        return _say("finished_uncounted" if status == "finished" else "uncounted", passes=uncounted)
+        return _entry("finished_uncounted" if status == "finished" else "uncounted", passes=uncounted)
     if inference is not None and steps >= MIN_STEPS:
-        return _say("inference_counted" if inference.get("batch") else "inference", **inference)
+        return _entry("inference_counted" if inference.get("batch") else "inference", **inference)
     if status == "finished":
         gone = ranked([finding for finding in cleared if finding.severity != "info"])
         return _finished(steps, gone, _unexplained(findings))
     if steps == 0:
-        return _say("waiting")
+        return _entry("waiting")
     if steps < MIN_STEPS:
-        return _say("collecting", steps=steps, needed=MIN_STEPS)
+        return _entry("collecting", steps=steps, needed=MIN_STEPS)
     unexplained = _unexplained(findings)
-    return _say("unexplained", **unexplained) if unexplained else _say("healthy")
+    return _entry("unexplained", **unexplained) if unexplained else _entry("healthy")
 
 
 def _dead(status: str, end: Mapping[str, Any], steps: int, loud: Sequence[Finding]) -> dict[str, Any]:
     died = next((finding for finding in loud if finding.code == "process_died"), None)
     evidence = died.evidence if died else {}
     if evidence.get("oom_kill"):
-        return _say("killed_memory", steps=steps)
+        return _entry("killed_memory", steps=steps)
     reason = str(end.get("reason") or evidence.get("reason") or "")
     if "KeyboardInterrupt" in reason or end.get("signal") in (2, "SIGINT"):
-        return _say("interrupted", steps=steps)
+        return _entry("interrupted", steps=steps)
     if status == "killed":
-        return _say(
+        return _entry(
             "killed", steps=steps, signal=evidence.get("signal") or end.get("signal") or "an unknown hand"
         )
     reason = reason or f"exit status {end.get('code')}"
-    return _say("crashed", steps=steps, reason=reason.splitlines()[0][:_REASON].rstrip("."))
+    return _entry("crashed", steps=steps, reason=reason.splitlines()[0][:_REASON].rstrip("."))
 
 
 def _stalled(loud: Sequence[Finding]) -> dict[str, Any]:
     stall = next((finding for finding in loud if finding.code == "stall"), None)
     if stall is None or not {"phase", "stalled_s"} <= stall.evidence.keys():
-        return _say("stalled_unknown")
+        return _entry("stalled_unknown")
     evidence = stall.evidence
-    return _say("stalled", rank=stall.ranks[0], phase=evidence["phase"], seconds=float(evidence["stalled_s"]))
+    return _entry(
+        "stalled", rank=stall.ranks[0], phase=evidence["phase"], seconds=float(evidence["stalled_s"])
+    )
 
 
 def _found(finding: Finding) -> dict[str, Any]:
     if finding.code == "noisy_neighbour":
-        return _say("healthy_busy")
+        return _entry("healthy_busy")
     if finding.gain is None:
-        return _say("finding", title=finding.title, cause=finding.cause)
-    return _say("finding_gain", title=finding.title, cause=finding.cause, speedup=finding.gain.speedup)
+        return _entry("finding", title=finding.title, cause=finding.cause)
+    return _entry("finding_gain", title=finding.title, cause=finding.cause, speedup=finding.gain.speedup)
 
 
 def _unexplained(findings: Sequence[Finding]) -> dict[str, Any] | None:
@@ -140,15 +142,15 @@ def _finished(
     steps: int, cleared: Sequence[Finding], unexplained: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     if steps == 0:
-        return _say("finished_unmeasured")
+        return _entry("finished_unmeasured")
     if cleared:
-        return _say("finished_cleared", steps=steps, title=cleared[0].title)
+        return _entry("finished_cleared", steps=steps, title=cleared[0].title)
     if unexplained and steps >= MIN_STEPS:
-        return _say("finished_unexplained", steps=steps, **unexplained)
-    return _say("finished" if steps >= MIN_STEPS else "finished_early", steps=steps)
+        return _entry("finished_unexplained", steps=steps, **unexplained)
+    return _entry("finished" if steps >= MIN_STEPS else "finished_early", steps=steps)
 
 
-def _say(key: str, **params: Any) -> dict[str, Any]:
+def _entry(key: str, **params: Any) -> dict[str, Any]:
     tone, template = TEXTS[key]
     text = message(template, **params)
     return {"key": key, "params": params, "text": text, "tone": tone, "i18n": text.pair}

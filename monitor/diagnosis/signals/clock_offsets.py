@@ -54,9 +54,11 @@ def offsets(window: Window, hosts: Mapping[int, str]) -> dict[str, Offset]:
         meets = _meets(rank)
         if meets is not None and rank.rank in hosts:
             marks.setdefault(hosts[rank.rank], []).append(meets)
-    told = {host: _middle(of) for host, of in marks.items()}
-    first = next(iter(told), None)
-    found = {host: _between(told[first], mark) for host, mark in told.items()} if first is not None else {}
+    middles = {host: _middle(of) for host, of in marks.items()}
+    first = next(iter(middles), None)
+    found = (
+        {host: _between(middles[first], mark) for host, mark in middles.items()} if first is not None else {}
+    )
     return {host: offset for host, offset in found.items() if offset is not None}
 
 

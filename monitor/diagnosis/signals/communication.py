@@ -57,14 +57,14 @@ class Exchange:
     @property
     def transfer_share(self) -> float:
         """The transfer's share of the step, 0 to 1: the median, which single late ranks do not move."""
-        whole = median(self.step_ms.mean(axis=0))
-        return median(self.transfer_ms) / whole if whole > 0 else 0.0
+        median_step_ms = median(self.step_ms.mean(axis=0))
+        return median(self.transfer_ms) / median_step_ms if median_step_ms > 0 else 0.0
 
     @property
     def exposed_share(self) -> float:
         """Share of time that ranks spend on communication, waiting for each other included, 0 to 1."""
-        whole = float(self.step_ms.sum())
-        return float(self.comm_ms.sum()) / whole if whole > 0 else 0.0
+        total_ms = float(self.step_ms.sum())
+        return float(self.comm_ms.sum()) / total_ms if total_ms > 0 else 0.0
 
 
 def exchange(window: Window) -> Exchange | None:
@@ -110,11 +110,11 @@ def last_shares(window: Window) -> dict[int, float]:
 def sampled_share(rank: Rank) -> float | None:
     """Exposed communication's share of the step, from torch's own samples on a GPU; None without them."""
     ddp, part = fact(rank, "ddp"), recent_steps(rank)
-    exposed, whole = ddp.get("exposed_ms"), median(step_ms(part)) if part.count else 0.0
-    if exposed is None or (ddp.get("sampled") or 0) < SAMPLED or not whole > 0:
+    exposed, median_step_ms = ddp.get("exposed_ms"), median(step_ms(part)) if part.count else 0.0
+    if exposed is None or (ddp.get("sampled") or 0) < SAMPLED or not median_step_ms > 0:
         return None
     rounds = np.nan_to_num(median(part.column("syncs")), nan=1.0)
-    return min(float(exposed) * float(rounds) / whole, 1.0)
+    return min(float(exposed) * float(rounds) / median_step_ms, 1.0)
 
 
 def redundant(rank: Rank) -> float | None:

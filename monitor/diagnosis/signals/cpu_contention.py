@@ -41,8 +41,10 @@ def usable_cpus(window: Window, rank: Rank) -> float | None:
 
 def ranks_per_host(window: Window, rank: Rank) -> int:
     """Ranks that share this rank's host."""
-    told = rank.facts.get("env", {}).get("local_world_size")
-    return int(told) if told else max(1, len(window.ranks) // max(1, len(window.hosts)))
+    local_world_size = rank.facts.get("env", {}).get("local_world_size")
+    return (
+        int(local_world_size) if local_world_size else max(1, len(window.ranks) // max(1, len(window.hosts)))
+    )
 
 
 def runq_share(rank: Rank) -> float:

@@ -78,16 +78,16 @@ def cuda(rank: Rank) -> Fact:
 
 def capability(rank: Rank) -> tuple[int, int] | None:
     """Compute capability, (9, 0) for Hopper; None where unknown, and for devices that are not NVIDIA's."""
-    told = cuda(rank).get("capability") or fact(rank, "env").get("device_capability")
-    if cuda(rank).get("hip") or not isinstance(told, list | tuple):
+    reported = cuda(rank).get("capability") or fact(rank, "env").get("device_capability")
+    if cuda(rank).get("hip") or not isinstance(reported, list | tuple):
         return None
-    parts = [part for part in told if isinstance(part, int)]
+    parts = [part for part in reported if isinstance(part, int)]
     return (parts[0], parts[1]) if len(parts) == 2 else None
 
 
 def cuda_rows(rank: Rank) -> Table:
     """The probe's rows of the recent past, after the warm-up. Counts in them are of the second before."""
-    return _during(rank, rank.cuda, whole_rows=True)
+    return _during(rank, rank.cuda, complete_rows=True)
 
 
 def per_step(table: Table, key: str) -> float:
@@ -101,10 +101,10 @@ def per_step(table: Table, key: str) -> float:
 def timed(table: Table, key: str) -> float:
     """Mean of a time over all steps that were timed; 0 where none had any, NaN without timed steps."""
     weight = np.nan_to_num(sample_values(table, "gpu_timed"))
-    whole = float(weight.sum())
+    total_weight = float(weight.sum())
     return (
-        float((np.nan_to_num(sample_values(table, key)) * weight).sum()) / whole
-        if whole > 0
+        float((np.nan_to_num(sample_values(table, key)) * weight).sum()) / total_weight
+        if total_weight > 0
         else float("nan")
     )
 
@@ -129,9 +129,9 @@ def total_mb(rank: Rank) -> float:
     return number(cuda(rank), "total_mb")
 
 
-def number(told: Fact, key: str) -> float:
+def number(fields: Fact, key: str) -> float:
     """A number of a fact or an event; NaN where there is none."""
-    value = told.get(key)
+    value = fields.get(key)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else float("nan")
 
 
@@ -144,16 +144,16 @@ def launch_starved(rank: Rank) -> bool:
 
 def starved_share(table: Table) -> float:
     """Share of the device's step in phases at whose end it was done; NaN if not timed. An upper bound."""
-    whole = timed(table, "gpu_step_ms")
-    return timed(table, "gpu_starved_ms") / whole if whole > 0 else float("nan")
+    total_ms = timed(table, "gpu_step_ms")
+    return timed(table, "gpu_starved_ms") / total_ms if total_ms > 0 else float("nan")
 
 
 def idle_share(table: Table) -> float:
     """Share of the device's step between the last kernel of one and the first forward of the next one,
     waiting for data aside; NaN if not timed. Copies and loss code lie in it: an upper bound."""
-    whole = timed(table, "gpu_step_ms")
+    total_ms = timed(table, "gpu_step_ms")
     between = timed(table, "gpu_gap_ms") - timed(table, "gpu_data_ms")
-    return max(between, 0.0) / whole if whole > 0 else float("nan")
+    return max(between, 0.0) / total_ms if total_ms > 0 else float("nan")
 
 
 def exposed_between(rank: Rank, host_ms: float) -> float:
@@ -172,10 +172,10 @@ def exposed_between(rank: Rank, host_ms: float) -> float:
 def compute(rank: Rank) -> Compute:
     """On the device where it was timed: the host only launches. Else on the host."""
     table = cuda_rows(rank)
-    whole = timed(table, "gpu_step_ms")
-    if whole > 0:
+    total_ms = timed(table, "gpu_step_ms")
+    if total_ms > 0:
         ms = timed(table, "gpu_forward_ms") + timed(table, "gpu_backward_ms")
-        return Compute(ms, ms / whole)
+        return Compute(ms, ms / total_ms)
     part = recent_steps(rank)
     taken = phase_ms(part, "forward") + phase_ms(part, "backward")
     return Compute(float(taken.mean()) if part.count else 0.0, share(taken, part))
@@ -242,14 +242,14 @@ def flagged_share(flags: NDArray[np.bool_]) -> float:
     return float(np.mean(flags)) if len(flags) else 0.0
 
 
-def _during(rank: Rank, table: Table, *, whole_rows: bool = False) -> Table:
+def _during(rank: Rank, table: Table, *, complete_rows: bool = False) -> Table:
     numbers, ends, times = rank.steps.get("step"), rank.steps.get("t_s"), table.get("t_s")
     if times is None or not len(times) or numbers is None or ends is None or not len(numbers):
         return recent_samples(table)
     first = float(ends[min(int(np.searchsorted(numbers, WARMUP_STEPS)), len(numbers) - 1)])
     # The first row after the warm-up counts what came in it, too.
-    begun = int(np.searchsorted(times, first, side="right")) + whole_rows
-    after = int(np.searchsorted(times, float(ends[-1]) + (1.0 if whole_rows else AFTER_S), side="right"))
+    begun = int(np.searchsorted(times, first, side="right")) + complete_rows
+    after = int(np.searchsorted(times, float(ends[-1]) + (1.0 if complete_rows else AFTER_S), side="right"))
     return recent_samples({key: finite(column[min(begun, after) : after]) for key, column in table.items()})
 
 
@@ -261,13 +261,13 @@ def finite(column: Column) -> Column:
 def _uuids(window: Window) -> dict[str, str]:
     return {
         f"{host}/{one.get('gpu')}": _bare(one.get("uuid"))
-        for host, told in window.host_facts.items()
-        for one in _listed(told)
+        for host, facts in window.host_facts.items()
+        for one in _listed(facts)
     }
 
 
-def _listed(told: Mapping[str, Any]) -> list[Fact]:
-    gpus = told.get("gpus")
+def _listed(facts: Mapping[str, Any]) -> list[Fact]:
+    gpus = facts.get("gpus")
     return [one for one in gpus if isinstance(one, Mapping)] if isinstance(gpus, list) else []
 
 

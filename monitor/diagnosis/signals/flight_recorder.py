@@ -160,10 +160,10 @@ def _groups(dumps: Mapping[int, Dump]) -> list[_Group]:
     groups: dict[str, _Group] = {}
     for rank, dump in sorted(dumps.items()):
         for entry in _entries(dump):
-            number, told = entry.get("collective_seq_id"), entry.get("process_group")
-            if not isinstance(number, int) or not isinstance(told, list | tuple) or _aside(entry):
+            number, process_group = entry.get("collective_seq_id"), entry.get("process_group")
+            if not isinstance(number, int) or not isinstance(process_group, list | tuple) or _aside(entry):
                 continue
-            name, described = str(told[0]), str(told[-1])
+            name, described = str(process_group[0]), str(process_group[-1])
             members = tuple(member for member in _members(dump, entry) or dumps if member in dumps)
             group = groups.setdefault(name, _Group(_plain(described, name), members))
             group.newest[rank] = max(group.newest.get(rank, -1), number)
@@ -179,11 +179,11 @@ def _aside(entry: Mapping[str, Any]) -> bool:
 
 
 def _members(dump: Dump, entry: Mapping[str, Any]) -> tuple[int, ...]:
-    told = entry.get("process_group") or ("",)
+    group = entry.get("process_group") or ("",)
     config = dump.get("pg_config") if isinstance(dump.get("pg_config"), Mapping) else {}
     # Gloo calls its only group 0 in one place and nothing in another.
     only = next(iter(config.values())) if config and len(config) == 1 else None
-    one = (config or {}).get(str(told[0]), only)
+    one = (config or {}).get(str(group[0]), only)
     try:
         ranks = json.loads(one["ranks"]) if isinstance(one["ranks"], str) else one["ranks"]  # type: ignore[index]
         return tuple(int(rank) for rank in ranks)

@@ -118,14 +118,14 @@ class Waits:
     @property
     def lost_share(self) -> float:
         """Share of wall time lost to waits that could be hidden, 0 to 1."""
-        whole = float(self.wait_ms.sum() + self.other_ms.sum())
-        return float(self.excess_ms.sum()) / whole if whole > 0 else 0.0
+        total_ms = float(self.wait_ms.sum() + self.other_ms.sum())
+        return float(self.excess_ms.sum()) / total_ms if total_ms > 0 else 0.0
 
     @property
     def data_share(self) -> float:
         """Share of wall time spent waiting for data at all, 0 to 1."""
-        whole = float(self.wait_ms.sum() + self.other_ms.sum())
-        return float(self.wait_ms.sum()) / whole if whole > 0 else 0.0
+        total_ms = float(self.wait_ms.sum() + self.other_ms.sum())
+        return float(self.wait_ms.sum()) / total_ms if total_ms > 0 else 0.0
 
     def lost_at_least(self, share: float) -> bool:
         """Whether waits that could be hidden take this share of the time, or far more on a busy machine."""
@@ -142,7 +142,7 @@ class Waits:
 
         Starts of epochs and single bursts count no more than a long ordinary wait.
         """
-        whole = float(self.wait_ms.sum() + self.other_ms.sum())
+        total_ms = float(self.wait_ms.sum() + self.other_ms.sum())
         if usual_ms is None:
             least = LEAST_HANDOVER_MS * self.batches
             usual_ms = min(least, LEAST_HANDOVER_SHARE * float(self.other_ms.mean()))
@@ -151,7 +151,7 @@ class Waits:
         waited = np.where(odd, np.minimum(self.wait_ms, most), self.wait_ms)
         saved = np.maximum(waited - usual_ms, 0.0)
         saved[~self.spikes] *= self.exposed
-        return float(saved.sum()) / whole if whole > 0 else 0.0
+        return float(saved.sum()) / total_ms if total_ms > 0 else 0.0
 
 
 def waits(window: Window, rank: Rank) -> Waits | None:
@@ -159,8 +159,8 @@ def waits(window: Window, rank: Rank) -> Waits | None:
     found, part = train_loader(rank), _past_first_epoch(window, recent_steps(rank))
     if found is None or part.count < MIN_STEPS:
         return None
-    wait, whole = phase_ms(part, "data"), step_ms(part)
-    other = np.maximum(np.nan_to_num(whole, nan=0.0) - wait, 0.0)
+    wait, total = phase_ms(part, "data"), step_ms(part)
+    other = np.maximum(np.nan_to_num(total, nan=0.0) - wait, 0.0)
     wait[stalled_rows(window, part)] = other[stalled_rows(window, part)] = 0.0
     busy = cpus_contended(window, rank)
     workers = int(found[1].get("num_workers") or 0)

@@ -69,11 +69,11 @@ def missing(window: Window, stalls: Sequence[Mapping[str, Any]]) -> Missing | No
 
 def _left(window: Window, rank: int, at_s: float) -> bool:
     """Whether its loader had no batch left by then, and it has taken no step since."""
-    told = [event for event in window.events_of("exhausted", "epoch", rank=rank) if event["t_s"] <= at_s]
-    if not told or told[-1]["kind"] != "exhausted":
+    events = [event for event in window.events_of("exhausted", "epoch", rank=rank) if event["t_s"] <= at_s]
+    if not events or events[-1]["kind"] != "exhausted":
         return False
     ends = np.asarray(window.ranks[rank].steps.get("t_s", ()))
-    return not ((ends > told[-1]["t_s"]) & (ends <= at_s)).any()
+    return not ((ends > events[-1]["t_s"]) & (ends <= at_s)).any()
 
 
 def _ended(window: Window, rank: int, at_s: float) -> bool:
@@ -83,8 +83,10 @@ def _ended(window: Window, rank: int, at_s: float) -> bool:
 
 def _dumps(window: Window) -> dict[int, Mapping[str, Any]]:
     """The newest flight recording of each rank."""
-    told = window.events_of("flight")
-    return {int(one.get("rank", 0)): one["dump"] for one in told if isinstance(one.get("dump"), Mapping)}
+    recordings = window.events_of("flight")
+    return {
+        int(one.get("rank", 0)): one["dump"] for one in recordings if isinstance(one.get("dump"), Mapping)
+    }
 
 
 def _names(ranks: tuple[int, ...]) -> str:

@@ -9,7 +9,7 @@ from monitor.diagnosis.signals.robust import Values, median
 from monitor.diagnosis.signals.training_steps import phase_ms, step_ms
 
 #: Phases that have a detector of their own.
-_ELSEWHERE = ("data", "checkpoint", "eval", "comm")
+_SEPARATE_PHASES = ("data", "checkpoint", "eval", "comm")
 
 #: Phases in which the work itself is done.
 WORKING = ("h2d", "forward", "backward", "optimizer", "other")
@@ -17,8 +17,8 @@ WORKING = ("h2d", "forward", "backward", "optimizer", "other")
 
 def work_ms(rank: Rank) -> Values:
     """Working time of every step in milliseconds, shape [count]."""
-    elsewhere = np.sum([phase_ms(rank, phase) for phase in _ELSEWHERE], axis=0)
-    return np.asarray(np.maximum(np.nan_to_num(step_ms(rank)) - elsewhere, 0.0), dtype=np.float64)
+    separate_ms = np.sum([phase_ms(rank, phase) for phase in _SEPARATE_PHASES], axis=0)
+    return np.asarray(np.maximum(np.nan_to_num(step_ms(rank)) - separate_ms, 0.0), dtype=np.float64)
 
 
 def batch_sizes(rank: Rank) -> Values | None:

@@ -61,35 +61,35 @@ def aligned(window: Window) -> tuple[Rank, ...]:
 
     Columns are means of a step. Empty where there are none, or no stretches in common.
     """
-    told = _together([table for table in window.briefs.values() if len(table.get("rank", ()))])
-    if told is None:
+    briefs = _together([table for table in window.briefs.values() if len(table.get("rank", ()))])
+    if briefs is None:
         return ()
-    numbers, which = np.unique(told["rank"], return_inverse=True)
-    common, present = _common(told["end"], which, len(numbers))
+    numbers, which = np.unique(briefs["rank"], return_inverse=True)
+    common, present = _common(briefs["end"], which, len(numbers))
     if len(common) < 2:
         return ()
-    place = np.searchsorted(common, told["end"])
-    inside = (place > 0) & (place < len(common)) & present[which]
-    last = inside & (common[np.minimum(place, len(common) - 1)] == told["end"])
-    grid = _Grid((len(numbers), len(common)), which * len(common) + place, inside, last)
-    columns, samples = _means(told, grid), _samples(told, which, len(numbers))
+    index = np.searchsorted(common, briefs["end"])
+    inside = (index > 0) & (index < len(common)) & present[which]
+    last = inside & (common[np.minimum(index, len(common) - 1)] == briefs["end"])
+    grid = _Grid((len(numbers), len(common)), which * len(common) + index, inside, last)
+    columns, samples = _means(briefs, grid), _samples(briefs, which, len(numbers))
     return tuple(
         _rank(window, int(numbers[row]), common, {key: of[row] for key, of in columns.items()}, samples[row])
         for row in np.flatnonzero(present)
     )
 
 
-def _means(told: dict[str, NDArray[Any]], grid: _Grid) -> dict[str, Floats]:
+def _means(briefs: dict[str, NDArray[Any]], grid: _Grid) -> dict[str, Floats]:
     """`t_s`, and means of a step by key; shape [ranks, stretches] each."""
-    weights = told["steps"].astype(np.float64)
+    weights = briefs["steps"].astype(np.float64)
     steps = grid.summed(weights)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = {
             key: grid.summed(values.astype(np.float64) * weights) / steps
-            for key, values in told.items()
+            for key, values in briefs.items()
             if key not in _APART
         }
-    return {"t_s": grid.summed(told["end_s"], grid.last), **means}
+    return {"t_s": grid.summed(briefs["end_s"], grid.last), **means}
 
 
 def _together(tables: list[Table]) -> dict[str, NDArray[Any]] | None:
@@ -97,13 +97,13 @@ def _together(tables: list[Table]) -> dict[str, NDArray[Any]] | None:
     if not tables:
         return None
     keys = dict.fromkeys(key for table in tables for key in table)
-    whole = {
+    joined = {
         key: np.concatenate([t[key] if key in t else np.full(len(t["rank"]), np.nan) for t in tables])
         for key in keys
     }
-    kept = (whole["steps"] > 0) & (whole["end"] - whole["steps"] >= WARMUP_STEPS)
-    order = np.flatnonzero(kept)[np.argsort(whole["end"][kept], kind="stable")]
-    return {key: values[order] for key, values in whole.items()} if len(order) else None
+    kept = (joined["steps"] > 0) & (joined["end"] - joined["steps"] >= WARMUP_STEPS)
+    order = np.flatnonzero(kept)[np.argsort(joined["end"][kept], kind="stable")]
+    return {key: values[order] for key, values in joined.items()} if len(order) else None
 
 
 def _common(
@@ -119,12 +119,12 @@ def _common(
     return values[everywhere][-MOST - 1 :], present
 
 
-def _samples(told: dict[str, NDArray[Any]], which: NDArray[np.intp], ranks: int) -> list[Table]:
+def _samples(briefs: dict[str, NDArray[Any]], which: NDArray[np.intp], ranks: int) -> list[Table]:
     """Each rank's process, as its briefs tell of it."""
     order = np.argsort(which, kind="stable")
     bounds = np.searchsorted(which[order], np.arange(ranks + 1))
-    held = {key: told[key][order] for key in SAMPLED if key in told}
-    held["t_s"] = told["end_s"][order]
+    held = {key: briefs[key][order] for key in SAMPLED if key in briefs}
+    held["t_s"] = briefs["end_s"][order]
     return [{key: values[a:b] for key, values in held.items()} for a, b in itertools.pairwise(bounds)]
 
 

@@ -75,27 +75,27 @@ def lost(window: Window, rank: Rank, kind: Kind) -> Loss | None:
     """What the rank loses to one kind of call outside the known phases; None without stacks to tell."""
     if not rank.count:
         return None
-    told = window.events_of("other_stack", rank=rank.rank)
-    frames = [one for one in (told[-1].get("frames") or () if told else ()) if isinstance(one, Mapping)]
+    events = window.events_of("other_stack", rank=rank.rank)
+    frames = [one for one in (events[-1].get("frames") or () if events else ()) if isinstance(one, Mapping)]
     total = sum(_count(one) for one in frames)
     part = recent_steps(rank)
     if total < SAMPLES or not part.count:
         return None
-    total = max(total, int(told[-1].get("total") or 0))
+    total = max(total, int(events[-1].get("total") or 0))
     mine = [one for one in frames if kind_of(one) == kind]
     if not mine:
         return None
     most, seen = max(mine, key=_count), sum(map(_count, mine))
-    unclaimed, whole = float(unclaimed_ms(part).sum()), max(float(np.nansum(step_ms(part))), 1e-9)
+    untracked, total_ms = float(untracked_ms(part).sum()), max(float(np.nansum(step_ms(part))), 1e-9)
     if kind == "logging":
         # What a host that is ahead of its GPU logs meanwhile costs nothing.
-        unclaimed *= exposed_between(rank, unclaimed / part.count)
-    place = f"{_base(most.get('file'))}:{most.get('line')}" if most.get("file") else None
+        untracked *= exposed_between(rank, untracked / part.count)
+    location = f"{_base(most.get('file'))}:{most.get('line')}" if most.get("file") else None
     ours = "monitor/probe/" in str(most.get("leaf_file") or "")
     function = str((not ours and most.get("leaf_func")) or most.get("func") or "")
     return Loss(
-        part, unclaimed * seen / total / whole, unclaimed * seen / (total + 1) / whole,
-        unclaimed * seen / total / part.count, seen, total, place, str(most.get("source") or ""), function,
+        part, untracked * seen / total / total_ms, untracked * seen / (total + 1) / total_ms,
+        untracked * seen / total / part.count, seen, total, location, str(most.get("source") or ""), function,
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def promised(loss: Loss, basis: str) -> Gain | None:
     return gain_from_share(loss.share, basis) if loss.total >= PROMISE_SAMPLES else None
 
 
-def unclaimed_ms(rank: Rank) -> Values:
+def untracked_ms(rank: Rank) -> Values:
     """Time of every step in no known phase, garbage collection aside, shape [count]."""
     claimed = phase_ms(rank, "other") - np.nan_to_num(rank.column("gc_ms"))
     return np.asarray(np.maximum(claimed, 0.0), dtype=np.float64)

@@ -58,8 +58,8 @@ def step_ms(rank: Rank) -> Values:
     """Wall time of every step in milliseconds, shape [count]."""
     if "step_ms" in rank.steps:
         return rank.column("step_ms")
-    whole: Values = np.nansum([rank.column(f"{phase}_ms") for phase in PHASES], axis=0).reshape(rank.count)
-    return whole
+    total_ms: Values = np.nansum([rank.column(f"{phase}_ms") for phase in PHASES], axis=0).reshape(rank.count)
+    return total_ms
 
 
 def phase_ms(rank: Rank, phase: str) -> Values:
@@ -69,8 +69,8 @@ def phase_ms(rank: Rank, phase: str) -> Values:
 
 def share(part_ms: Values, rank: Rank) -> float:
     """What share of the rank's time `part_ms` is, 0 to 1; 0 without any time."""
-    whole = float(np.nansum(step_ms(rank)))
-    return float(np.nansum(part_ms)) / whole if whole > 0 else 0.0
+    total_ms = float(np.nansum(step_ms(rank)))
+    return float(np.nansum(part_ms)) / total_ms if total_ms > 0 else 0.0
 
 
 def step_range(rank: Rank) -> tuple[int | None, int | None]:
@@ -97,7 +97,7 @@ def stalled_rows(window: Window, rank: Rank) -> NDArray[np.int64]:
     return np.flatnonzero(np.isin(rank.steps.get("step", np.empty(0)), known))
 
 
-def whole_periods(rows: NDArray[np.int64]) -> slice | None:
+def complete_periods(rows: NDArray[np.int64]) -> slice | None:
     """Rows from after the first to the last of recurring `rows`: whole periods, None below two of them.
 
     A share taken over whole periods does not depend on when it is taken.

@@ -24,10 +24,10 @@ def uneven_batches(ranks: Sequence[Facts]) -> tuple[int, int] | None:
     Args:
         ranks: every rank's facts, none left out.
     """
-    told = [_batches(facts) for facts in ranks]
-    known = [one for one in told if one is not None]
+    batches = [_batches(facts) for facts in ranks]
+    known = [one for one in batches if one is not None]
     plans = {_steps(facts) for facts in ranks}
-    if len(told) < 2 or len(known) < len(told) or len({place for place, _ in known}) > 1:
+    if len(batches) < 2 or len(known) < len(batches) or len({location for location, _ in known}) > 1:
         return None
     if len(plans) == 1 and plans != {None}:
         return None

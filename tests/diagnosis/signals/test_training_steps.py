@@ -13,6 +13,7 @@ from monitor.diagnosis.signals.training_steps import (
     RECENT_STEPS,
     WARMUP_STEPS,
     after_warmup,
+    complete_periods,
     epoch_starts,
     phase_ms,
     recent_steps,
@@ -21,7 +22,6 @@ from monitor.diagnosis.signals.training_steps import (
     step_ms,
     step_range,
     train_loader,
-    whole_periods,
 )
 
 
@@ -104,7 +104,7 @@ def test_epochs_are_told_by_events_too():
 @pytest.mark.parametrize(("rows", "whole"), [([], None), ([9, 19], None), ([9, 19, 29], slice(10, 30))])
 def test_periods_are_whole(rows: list[int], whole: slice | None):
     """From after the first to the last; below two periods there is none."""
-    assert whole_periods(np.array(rows, dtype=np.int64)) == whole
+    assert complete_periods(np.array(rows, dtype=np.int64)) == whole
 
 
 def test_the_training_loader_is_the_newest():

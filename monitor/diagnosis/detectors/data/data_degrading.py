@@ -74,11 +74,11 @@ def _base_ms(one: Waits) -> float | None:
 
 
 def _basis(one: Waits) -> str:
-    whole, waited = float(np.mean(one.wait_ms + one.other_ms)), float(np.mean(one.wait_ms))
+    total_ms, waited = float(np.mean(one.wait_ms + one.other_ms)), float(np.mean(one.wait_ms))
     base = _base_ms(one) or 0.0
     return message(
         "of {whole:.1f} ms a step, {waited:.1f} ms are waiting; at first it was {base:.1f} ms",
-        whole=whole, waited=waited, base=base,
+        whole=total_ms, waited=waited, base=base,
     )  # fmt: skip
 
 

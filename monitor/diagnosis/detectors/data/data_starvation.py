@@ -109,22 +109,22 @@ def detect(window: Window) -> Finding | None:
 
 def _promised(one: Waits, cause: Cause) -> float:
     """Share of the time that is saved: all the waiting, or what so many workers on these CPUs take over."""
-    whole = float(np.mean(one.wait_ms + one.other_ms))
-    return min(one.saved_share(), 1 - cause.best_ms / whole) if whole > 0 else 0.0
+    total_ms = float(np.mean(one.wait_ms + one.other_ms))
+    return min(one.saved_share(), 1 - cause.best_ms / total_ms) if total_ms > 0 else 0.0
 
 
 def _basis(one: Waits, cause: Cause) -> str:
-    whole, waited = float(np.mean(one.wait_ms + one.other_ms)), float(np.mean(one.wait_ms))
+    total_ms, waited = float(np.mean(one.wait_ms + one.other_ms)), float(np.mean(one.wait_ms))
     if _promised(one, cause) < one.saved_share():
         return message(
             "of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; "
             "with {workers} workers one is ready every {best:.1f} ms",
-            whole=whole, waited=waited, best=cause.best_ms, workers=cause.workers,
+            whole=total_ms, waited=waited, best=cause.best_ms, workers=cause.workers,
         )  # fmt: skip
     return message(
         "of {whole:.1f} ms a step, {waited:.1f} ms are spent waiting for the batch; with batches ready in "
         "time their hand-over remains",
-        whole=whole, waited=waited,
+        whole=total_ms, waited=waited,
     )  # fmt: skip
 
 
@@ -143,12 +143,12 @@ def _may_only_be_cold(window: Window, one: Waits) -> bool:
 def _cold_first_epoch(window: Window, judged: dict[int, Waits | None]) -> Finding | None:
     """Information only: the first epoch waited, the later ones did not."""
     for number, one in judged.items():
-        whole = recent_steps(window.ranks[number])
-        starts = epoch_starts(window, whole)
-        if one is None or not len(starts) or starts[0] < MIN_STEPS or one.rank.count == whole.count:
+        all_steps = recent_steps(window.ranks[number])
+        starts = epoch_starts(window, all_steps)
+        if one is None or not len(starts) or starts[0] < MIN_STEPS or one.rank.count == all_steps.count:
             continue
-        first = slice_steps(whole, 0, int(starts[0]))
-        later = slice_steps(whole, int(starts[0]), whole.count)
+        first = slice_steps(all_steps, 0, int(starts[0]))
+        later = slice_steps(all_steps, int(starts[0]), all_steps.count)
         lost, later_lost = (
             share(np.maximum(phase_ms(part, "data") - HANDOVER_MS * one.batches, 0.0), part)
             for part in (first, later)

@@ -26,7 +26,7 @@ NEEDS: frozenset[str] = frozenset()
 CURVE = ("run", "steps_per_s")
 
 #: What torch.utils.data raises in the main process (torch/utils/data/dataloader.py, _utils/signal_handling).
-_TORCH_SAYS = re.compile(
+_TORCH_MESSAGE = re.compile(
     r"DataLoader worker \(pid\(?s?\)? ?(?P<pids>[\d, ]+)\)? "
     r"(?:exited unexpectedly|is killed by signal: (?P<signal>\w[\w ]*))"
 )
@@ -68,11 +68,11 @@ def _from_agent(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_torch(event: Mapping[str, Any]) -> dict[str, Any] | None:
-    said = _TORCH_SAYS.search(str(event.get("message") or event.get("reason") or ""))
-    if said is None:
+    match = _TORCH_MESSAGE.search(str(event.get("message") or event.get("reason") or ""))
+    if match is None:
         return None
-    pids = [int(pid) for pid in re.findall(r"\d+", said["pids"])]
-    return {"rank": int(event.get("rank", 0)), "pids": pids, "how": _plain(said["signal"] or "unknown")}
+    pids = [int(pid) for pid in re.findall(r"\d+", match["pids"])]
+    return {"rank": int(event.get("rank", 0)), "pids": pids, "how": _plain(match["signal"] or "unknown")}
 
 
 def _plain(how: str) -> str:

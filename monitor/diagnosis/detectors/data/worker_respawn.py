@@ -22,13 +22,13 @@ from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.robust import median
 from monitor.diagnosis.signals.snippet import loader_call
 from monitor.diagnosis.signals.training_steps import (
+    complete_periods,
     epoch_starts,
     phase_ms,
     recent_steps,
     step_ms,
     step_range,
     train_loader,
-    whole_periods,
 )
 
 CODE = "worker_respawn"
@@ -55,8 +55,8 @@ def detect(window: Window) -> Finding | None:
     loader = train_loader(rank)
     assert loader is not None
     waits = phase_ms(part, "data")[starts]
-    told = [event.get("workers_started_ms") for event in window.events_of("epoch", rank=number)]
-    started = [ms for ms in told if ms is not None]
+    start_ms = [event.get("workers_started_ms") for event in window.events_of("epoch", rank=number)]
+    started = [ms for ms in start_ms if ms is not None]
     evidence = {
         "epochs": len(starts) + 1,
         "first_wait_ms_p50": round(median(waits), 1),
@@ -91,12 +91,12 @@ def _lost(window: Window, rank: Rank, kept_up: bool = False) -> float:
     if loader is None or not loader[1].get("num_workers") or loader[1].get("persistent_workers"):
         return 0.0
     starts = epoch_starts(window, part)
-    whole = whole_periods(starts)
-    if whole is None:
+    periods = complete_periods(starts)
+    if periods is None:
         return 0.0
     times = step_ms(part)
     ordinary = np.ones(part.count, dtype=bool)
     ordinary[starts] = False
     one_batch = float(np.nanmean(times[ordinary])) * (1 if kept_up else int(loader[1]["num_workers"]))
     cost = np.maximum(phase_ms(part, "data")[starts[1:]] - one_batch, 0.0)
-    return float(cost.sum() / np.nansum(times[whole]))
+    return float(cost.sum() / np.nansum(times[periods]))

@@ -111,16 +111,20 @@ def _transfer(window: Window, seen: Exchange, rank: Rank) -> float:
     latency_ms = CROWDED_LATENCY_MS if cpus_contended(window, rank) else LATENCY_MS
     syncs = median(rank.column("syncs"))
     rounds = _buckets(fact(rank, "ddp")) * (1.0 if math.isnan(syncs) else syncs)
-    whole = median(seen.step_ms.mean(axis=0))
-    return max(median(seen.transfer_ms) - latency_ms * rounds, 0.0) / whole if whole > 0 else 0.0
+    median_step_ms = median(seen.step_ms.mean(axis=0))
+    return (
+        max(median(seen.transfer_ms) - latency_ms * rounds, 0.0) / median_step_ms
+        if median_step_ms > 0
+        else 0.0
+    )
 
 
 def _buckets(ddp: Fact) -> int:
     """Buckets whose latency any exchange has: more of them, because they are small, is a fault."""
-    told = int(ddp.get("buckets") or 1)
+    buckets = int(ddp.get("buckets") or 1)
     if not _small(ddp):
-        return told
-    return min(told, 1 + math.ceil(float(ddp.get("gradient_mb") or 0.0) / USUAL_BUCKET_MB))
+        return buckets
+    return min(buckets, 1 + math.ceil(float(ddp.get("gradient_mb") or 0.0) / USUAL_BUCKET_MB))
 
 
 def _small(ddp: Fact) -> bool:
@@ -150,10 +154,10 @@ def _cause(rank: Rank, ddp: Fact) -> str:
 def _evidence(share: float, seen: Exchange | None, rank: Rank, ddp: Fact) -> dict[str, Any]:
     evidence: dict[str, Any] = {"exposed_share": round(share, 3)}
     if seen is not None:
-        whole = median(seen.step_ms.mean(axis=0))
+        median_step_ms = median(seen.step_ms.mean(axis=0))
         exposed, all_ms = median(seen.comm_ms[0]), median(seen.ranks[0].column("collective_ms"))
         evidence |= {
-            "step_ms_p50": round(whole, 2),
+            "step_ms_p50": round(median_step_ms, 2),
             "transfer_ms_p50": round(median(seen.transfer_ms), 2),
             "with_waiting_share": round(seen.exposed_share, 3),
         }

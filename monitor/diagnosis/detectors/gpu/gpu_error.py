@@ -44,9 +44,9 @@ _PROGRAM = "a kernel did something illegal"
 
 def detect(window: Window) -> Finding | None:
     """Critical where the device or its driver failed; a warning where a program did something illegal."""
-    told = [event for event in window.events_of("gpu_error") if _concerns(window, event)]
-    lost = [event for event in told if event.get("lost")]
-    xids = {int(event["xid"]) for event in told if _whole(event.get("xid"))}
+    events = [event for event in window.events_of("gpu_error") if _concerns(window, event)]
+    lost = [event for event in events if event.get("lost")]
+    xids = {int(event["xid"]) for event in events if _is_int(event.get("xid"))}
     broken, other = sorted(xids & HARDWARE), sorted(xids - HARDWARE - CLEAN_UP)
     damaged = _damaged(window)
     severity: Severity = "critical"
@@ -60,15 +60,15 @@ def detect(window: Window) -> Finding | None:
     elif set(other) & PROGRAM:
         cause, advice, severity = _PROGRAM, _DEBUG, "warning"
     elif other:
-        cause, advice, severity = message("Xid {number}", number=other[0]), _LOOK, "warning"
+        cause, advice, severity = message("Xid {number}", number=other[0]), _CHECK_XID_LIST, "warning"
     else:
         return None
     return Finding(
         CODE, severity, "The GPU reported an error", cause, {
             **({"xids": ", ".join(map(str, sorted(xids - CLEAN_UP)))} if xids - CLEAN_UP else {}),
             **({"uncorrected_errors": damaged} if damaged else {}),
-            "gpu": ", ".join(sorted({str(event.get("gpu")) for event in told})) or None,
-            "error": str(_first(lost or told).get("error") or ""),
+            "gpu": ", ".join(sorted({str(event.get("gpu")) for event in events})) or None,
+            "error": str(_first(lost or events).get("error") or ""),
         },
         advice, ranks=tuple(sorted(window.ranks)),
     )  # fmt: skip
@@ -78,7 +78,7 @@ _REPLACE = (
     "Save what can be saved and take the machine out of service: results since then may be wrong. The "
     "kernel's log (dmesg) and nvidia-smi -q tell more."
 )
-_LOOK = "Look the number up in NVIDIA's list of Xid errors; the kernel's log (dmesg) tells more."
+_CHECK_XID_LIST = "Look the number up in NVIDIA's list of Xid errors; the kernel's log (dmesg) tells more."
 _DEBUG = (
     "A kernel touched memory that is not its own: run once with CUDA_LAUNCH_BLOCKING=1 to see which call it "
     "was, or under compute-sanitizer."
@@ -104,7 +104,7 @@ def _damaged(window: Window) -> int:
     return int(more)
 
 
-def _whole(value: Any) -> bool:
+def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -78,8 +78,8 @@ def _computes(table: Table) -> bool:
 
 
 def _holds(table: Table) -> bool:
-    held, whole = _others(table), median(sample_values(table, "gpu_memory_total_mb"))
-    return len(held) >= SAMPLES and median(held) >= OTHERS_MEMORY * whole
+    held, total_mb = _others(table), median(sample_values(table, "gpu_memory_total_mb"))
+    return len(held) >= SAMPLES and median(held) >= OTHERS_MEMORY * total_mb
 
 
 def _named(window: Window, name: str) -> str:

@@ -88,5 +88,5 @@ def _cause(bits: NDArray[np.int64]) -> str:
 
 def _bits(table: Table) -> NDArray[np.int64]:
     """Reasons in each sample that tells them."""
-    told = sample_values(table, "gpu_throttle_bits")
-    return np.asarray(told[~np.isnan(told)], dtype=np.int64)
+    bits = sample_values(table, "gpu_throttle_bits")
+    return np.asarray(bits[~np.isnan(bits)], dtype=np.int64)

@@ -60,9 +60,9 @@ def detect(window: Window) -> Finding | None:
 
 def _known(rank: Rank) -> list[Mapping[str, Any]]:
     """Recompilations, but for those of what follows a graph break: they go with the break."""
-    told = fact(rank, "compile").get("recompiles") or ()
+    recompiles = fact(rank, "compile").get("recompiles") or ()
     return [
-        one for one in told
+        one for one in recompiles
         if isinstance(one, Mapping) and not str(one.get("function")).startswith(_AFTER_A_BREAK)
     ]  # fmt: skip
 

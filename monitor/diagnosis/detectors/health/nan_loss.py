@@ -65,17 +65,20 @@ def detect(window: Window) -> Finding | None:
 
 def _first(window: Window, rank: Rank) -> Mapping[str, Any] | None:
     """The first non-finite loss: told by the probe, or infinite in the column (NaN there means unknown)."""
-    told = window.events_of("nan_loss", rank=rank.rank)
+    events = window.events_of("nan_loss", rank=rank.rank)
     rows = np.flatnonzero(np.isinf(rank.column("loss")))
     seen = [{"step": int(rank.steps["step"][rows[0]]), "value": "inf"}] if len(rows) else []
-    found: Sequence[Mapping[str, Any]] = [*(event for event in told if event.get("step") is not None), *seen]
+    found: Sequence[Mapping[str, Any]] = [
+        *(event for event in events if event.get("step") is not None),
+        *seen,
+    ]
     return min(found, key=lambda one: int(one["step"]), default=None)
 
 
 def _recovered(window: Window, rank: Rank, first: Mapping[str, Any]) -> float | None:
     """Time at which losses had been finite long enough again, None while they are not."""
-    told = window.events_of("nan_loss", rank=rank.rank)
-    last = max([int(event.get("step") or 0) for event in told] + [int(first["step"])])
+    events = window.events_of("nan_loss", rank=rank.rank)
+    last = max([int(event.get("step") or 0) for event in events] + [int(first["step"])])
     rows = np.flatnonzero(np.isinf(rank.column("loss")))
     numbers = rank.steps.get("step", np.empty(0))
     if len(rows):
@@ -91,8 +94,8 @@ def _scaler_at_work(window: Window, rank: Rank) -> bool:
 
 
 def _count(window: Window, rank: Rank) -> int:
-    told = window.events_of("nan_loss", rank=rank.rank)
-    return max(len(told), int(np.isinf(rank.column("loss")).sum()))
+    events = window.events_of("nan_loss", rank=rank.rank)
+    return max(len(events), int(np.isinf(rank.column("loss")).sum()))
 
 
 def _last_finite(rank: Rank, step: int) -> float | None:

@@ -140,6 +140,6 @@ def _last_step(rank: Rank, end: Mapping[str, Any]) -> int | None:
 
 def _location(window: Window, rank: Rank) -> str | None:
     thrown = window.events_of("exception", rank=rank.rank)
-    place = thrown[-1].get("location") if thrown else None
-    place = place or (rank.ended or {}).get("location")
-    return str(place) if place else None
+    location = thrown[-1].get("location") if thrown else None
+    location = location or (rank.ended or {}).get("location")
+    return str(location) if location else None

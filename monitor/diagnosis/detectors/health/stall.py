@@ -118,9 +118,9 @@ def _over_at(
     A rank that died in its stall never left it.
     """
     rank, began = stall.get("rank", 0), float(stall["t_s"])
-    told = [float(over["t_s"]) for over in overs if over.get("rank", 0) == rank and over["t_s"] >= began]
+    ends = [float(over["t_s"]) for over in overs if over.get("rank", 0) == rank and over["t_s"] >= began]
     newer = [
         _began(other) for other in stalls
         if other.get("rank", 0) == rank and other["t_s"] > began and other.get("step") != stall.get("step")
     ]  # fmt: skip
-    return min([*told, *newer], default=None)
+    return min([*ends, *newer], default=None)

@@ -161,10 +161,10 @@ def _near_full(window: Window) -> Finding | None:
 
 def _share(samples: Table, used: str, limit: str) -> float:
     """Share of the limit in use in each of the newest samples, at least; 0 where it is not known."""
-    part, whole = sample_values(samples, used)[-LASTING:], sample_values(samples, limit)[-LASTING:]
-    if len(part) < LASTING or not (whole > 0).all():
+    part, limits = sample_values(samples, used)[-LASTING:], sample_values(samples, limit)[-LASTING:]
+    if len(part) < LASTING or not (limits > 0).all():
         return 0.0
-    least = float((part / whole).min())
+    least = float((part / limits).min())
     return least if least == least else 0.0
 
 

@@ -63,8 +63,8 @@ def _kind(model: Mapping[str, object]) -> str | None:
     sizes = model.get("trainable_dtypes") or (_all_trained(model) and model.get("dtypes"))
     if not isinstance(sizes, Mapping):
         return None
-    whole = sum(sizes.values())
-    return next((kind for kind in HALF if whole and sizes.get(kind, 0) >= MOST * whole), None)
+    total = sum(sizes.values())
+    return next((kind for kind in HALF if total and sizes.get(kind, 0) >= MOST * total), None)
 
 
 def _all_trained(model: Mapping[str, object]) -> bool:

@@ -71,8 +71,8 @@ def _unaligned(model: Mapping[str, Any]) -> list[Any]:
 
 def _share(model: Mapping[str, Any]) -> float:
     """Share of the weights in unaligned layers, 0 to 1."""
-    whole = model.get("linear_weights") or model.get("parameters") or 0
-    return min(sum(map(_weight, _unaligned(model))) / whole, 1.0) if whole else 0.0
+    total = model.get("linear_weights") or model.get("parameters") or 0
+    return min(sum(map(_weight, _unaligned(model))) / total, 1.0) if total else 0.0
 
 
 def _weight(layer: Any) -> int:

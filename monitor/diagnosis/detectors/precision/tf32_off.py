@@ -69,8 +69,8 @@ def _multiplies(model: Mapping[str, Any]) -> bool:
     """Whether most of a float32 model on a GPU lies in layers that multiply matrices."""
     layers = [one for one in model.get("matmuls") or () if isinstance(one, Mapping)]
     elements = sum(int(one.get("elements") or 0) for one in layers if one.get("kind") == "linear")
-    dtypes, whole = model.get("dtypes"), int(model.get("parameters") or 0)
-    if not on_gpu(model) or not isinstance(dtypes, Mapping) or not whole:
+    dtypes, parameters = model.get("dtypes"), int(model.get("parameters") or 0)
+    if not on_gpu(model) or not isinstance(dtypes, Mapping) or not parameters:
         return False
     usual = max(dtypes, key=lambda kind: dtypes[kind], default="")
-    return usual == "float32" and elements >= MATMUL_SHARE * whole
+    return usual == "float32" and elements >= MATMUL_SHARE * parameters

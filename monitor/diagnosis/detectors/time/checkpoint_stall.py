@@ -23,11 +23,11 @@ from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.training_steps import (
     after_warmup,
+    complete_periods,
     phase_ms,
     slice_steps,
     step_ms,
     step_range,
-    whole_periods,
 )
 
 CODE = "checkpoint_stall"
@@ -61,7 +61,7 @@ def detect(window: Window) -> Finding | None:
     if not costly:
         return None
     one = max(costly, key=lambda each: each.share)
-    every, place = _every(one), _location(window, one.rank)
+    every, location = _every(one), _location(window, one.rank)
     first, last = step_range(one.rank)
     return Finding(
         CODE, "warning" if one.share >= SHARE else "info",
@@ -83,17 +83,17 @@ def detect(window: Window) -> Finding | None:
                 saves=one.saves, save_ms=one.save_ms, share=one.share,
             ),
         ),
-        ranks=tuple(each.rank.rank for each in costly), first_step=first, last_step=last, location=place,
+        ranks=tuple(each.rank.rank for each in costly), first_step=first, last_step=last, location=location,
     )  # fmt: skip
 
 
 def _saving(rank: Rank) -> Saving | None:
     part = after_warmup(rank)
     rows = np.flatnonzero(phase_ms(part, "checkpoint") > 0)
-    whole = whole_periods(rows)
-    if whole is None:
+    periods = complete_periods(rows)
+    if periods is None:
         return None
-    part = slice_steps(part, whole.start, whole.stop)
+    part = slice_steps(part, periods.start, periods.stop)
     saving = phase_ms(part, "checkpoint")
     saves = int((saving > 0).sum())
     share = float(saving.sum() / np.nansum(step_ms(part)))
@@ -107,5 +107,5 @@ def _every(one: Saving) -> int:
 
 
 def _location(window: Window, rank: Rank) -> str | None:
-    places = Counter(event.get("location") for event in window.events_of("save", rank=rank.rank))
-    return places.most_common(1)[0][0] if places else None
+    locations = Counter(event.get("location") for event in window.events_of("save", rank=rank.rank))
+    return locations.most_common(1)[0][0] if locations else None

@@ -23,11 +23,11 @@ from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.robust import runs
 from monitor.diagnosis.signals.training_steps import (
     after_warmup,
+    complete_periods,
     phase_ms,
     slice_steps,
     step_ms,
     step_range,
-    whole_periods,
 )
 
 CODE = "eval_share"
@@ -89,10 +89,10 @@ def _evaluating(rank: Rank) -> Evaluating | None:
     # An evaluation may reach into the row after it, hence stretches; one in every step is one long stretch.
     ends = np.array([after - 1 for _, after in stretches], dtype=np.int64)
     rows = ends if len(ends) >= 3 else np.flatnonzero(phase_ms(part, "eval") > 0)
-    whole = whole_periods(rows)
-    if whole is None:
+    periods = complete_periods(rows)
+    if periods is None:
         return None
-    part = slice_steps(part, whole.start, whole.stop)
+    part = slice_steps(part, periods.start, periods.stop)
     evaluating, times = phase_ms(part, "eval"), len(rows) - 1
     return Evaluating(
         part, float(evaluating.sum() / np.nansum(step_ms(part))), times, float(evaluating.sum()) / times

@@ -91,7 +91,7 @@ def _synchronised(window: Window) -> Finding | None:
         },
         "Leave torch.cuda.synchronize() out of the loop: nothing needs it, and after each the GPU idles "
         "until the next kernel is launched. Time with CUDA events instead.",
-        ranks=numbers(ranks), first_step=first, last_step=last, location=_place(rank),
+        ranks=numbers(ranks), first_step=first, last_step=last, location=_location(rank),
     )  # fmt: skip
 
 
@@ -107,9 +107,9 @@ def _waited_share(rank: Rank) -> float:
     return per_step(table, "cuda_sync_ms") / max(mean(step_ms(recent_steps(rank))), 1e-9)
 
 
-def _place(rank: Rank) -> str | None:
+def _location(rank: Rank) -> str | None:
     """The line that waited longest."""
-    places = [one for one in fact(rank, "syncs").get("locations") or () if isinstance(one, dict)]
-    longest = max(places, key=lambda one: float(one.get("ms") or 0.0), default={})
-    place = longest.get("location")
-    return str(place) if place else None
+    locations = [one for one in fact(rank, "syncs").get("locations") or () if isinstance(one, dict)]
+    longest = max(locations, key=lambda one: float(one.get("ms") or 0.0), default={})
+    location = longest.get("location")
+    return str(location) if location else None

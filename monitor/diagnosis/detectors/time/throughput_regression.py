@@ -115,8 +115,8 @@ def _blocks(work: Values, size: int) -> Values:
     """Medians of blocks of `size` steps; the steps themselves for 1. Steps left over are left out."""
     if size == 1:
         return work
-    whole = len(work) // size * size
-    return np.asarray(np.median(work[:whole].reshape(-1, size), axis=1))
+    used = len(work) // size * size
+    return np.asarray(np.median(work[:used].reshape(-1, size), axis=1))
 
 
 def _why(window: Window, one: Change) -> tuple[str, Severity, str]:

@@ -20,7 +20,7 @@ import numpy as np
 from monitor.diagnosis.core.finding import Finding
 from monitor.diagnosis.core.messages import message
 from monitor.diagnosis.core.window import Rank, Window
-from monitor.diagnosis.signals.stack_attribution import lost, unclaimed_ms
+from monitor.diagnosis.signals.stack_attribution import lost, untracked_ms
 from monitor.diagnosis.signals.training_steps import recent_steps, step_ms, step_range
 
 CODE = "untracked_time"
@@ -44,27 +44,27 @@ def detect(window: Window) -> Finding | None:
     first, last = step_range(part)
     evidence: dict[str, Any] = {
         "untracked_share": round(found[number], 3),
-        "untracked_s": round(float(unclaimed_ms(part).sum()) / 1e3, 2),
+        "untracked_s": round(float(untracked_ms(part).sum()) / 1e3, 2),
     }
     if seen is not None:
         evidence |= {"line": seen.source[:120], "function": seen.function, "stacks": seen.samples}
-    place = seen.location if seen is not None and seen.location else None
+    location = seen.location if seen is not None and seen.location else None
     return Finding(
         CODE, "info", "Time outside every known phase",
-        message("mostly at {place}", place=place) if place else "no line is known",
+        message("mostly at {place}", place=location) if location else "no line is known",
         evidence,
         "Look at what the loop does there. A part that belongs to the training can be named with "
         "session.phase(), and is then told apart.",
-        ranks=tuple(sorted(found)), first_step=first, last_step=last, location=place,
+        ranks=tuple(sorted(found)), first_step=first, last_step=last, location=location,
     )  # fmt: skip
 
 
 def _share(window: Window, rank: Rank) -> float:
     """What neither a phase nor another finding accounts for, of the steps' time; 0 below a second."""
     part = recent_steps(rank)
-    unclaimed = float(unclaimed_ms(part).sum())
-    whole = float(np.nansum(step_ms(part)))
-    if unclaimed < SECONDS * 1e3 or whole <= 0:
+    untracked = float(untracked_ms(part).sum())
+    total_ms = float(np.nansum(step_ms(part)))
+    if untracked < SECONDS * 1e3 or total_ms <= 0:
         return 0.0
     known = [one.share for kind in ("logging", "sync") if (one := lost(window, rank, kind)) is not None]
-    return unclaimed / whole - sum(known)
+    return untracked / total_ms - sum(known)
