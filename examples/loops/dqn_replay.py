@@ -26,7 +26,8 @@ optimizer = torch.optim.AdamW(policy_net.parameters(), lr=1e-4, amsgrad=True)
 def select_action(state, step):
     if random.random() > 0.05 + 0.85 * 0.99**step:
         with torch.no_grad(), truth("forward"):
-            return policy_net(state).max(1).indices.view(1, 1)
+            values = policy_net(state)
+        return values.max(1).indices.view(1, 1)
     return torch.tensor([[random.randrange(2)]])
 
 
@@ -35,10 +36,13 @@ def optimize_model():
         return
     batch = Transition(*zip(*random.sample(memory, 64)))
     states, actions = torch.cat(batch.state), torch.cat(batch.action)
+    next_states = torch.cat(batch.next_state)
     with truth("forward"):
-        values = policy_net(states).gather(1, actions)
+        values = policy_net(states)
+    values = values.gather(1, actions)
     with torch.no_grad(), truth("forward"):
-        future = target_net(torch.cat(batch.next_state)).max(1).values
+        future = target_net(next_states)
+    future = future.max(1).values
     loss = nn.functional.smooth_l1_loss(values, (torch.cat(batch.reward) + 0.99 * future)[:, None])
     optimizer.zero_grad()
     with truth("backward"):
