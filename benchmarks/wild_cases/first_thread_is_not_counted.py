@@ -1,9 +1,9 @@
 """Two threads train: not the first one's steps are counted but the other's, from where it then was.
 
 Right: docs/steps.md: "one is counted: the first that runs a backward pass or an optimizer": 400 steps.
-Why:  probe/auto_attach.py, begin(): the triggers are taken back before attach() has run (some 50 ms), so
-      the second thread trains on unseen. Then probe/recorder.py:161, adopt(): `not self._adopted` lets whoever asks
-      first after that take over, and the thread whose call caused the attach has not asked yet.
+Why:  probe/auto_attach.py, begin(): the triggers are taken back before attach() has run (some 50 ms), and
+      meanwhile the second thread trains on unseen. Then probe/recorder.py:161, adopt(): `not self._adopted`
+      lets whoever asks first after that take over; the thread whose call caused the attach has not asked yet.
 """
 
 import sys

@@ -2,7 +2,7 @@
 
 Right: within 5 points of perf_counter around `optimizer.step()`: 0.37, and 0.28 without the monitor.
 Why:  probe/training.py:196: the step's hooks run inside torch's own wrapper (profile_hook_step:
-      record_function, two lists of hooks), so its 8 to 12 us a call are `other`, as are our own 15 us in both.
+      record_function, two lists of hooks), so its 8 to 12 us a call are `other`, as are our own 15 us there.
       Above 5 points where a step takes less than half a millisecond; one-sided in all of examples/loops.
 """
 
