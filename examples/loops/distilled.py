@@ -26,5 +26,7 @@ for epoch in range(6):
         nn.functional.kl_div(out.log_softmax(1), soft, reduction="batchmean").backward()
         optimizer.step()
         steps += 1
+        if steps == 1:
+            spent, began = 0.0, time.perf_counter()
 share = spent / (time.perf_counter() - began)
 print(json.dumps({"steps": steps, "samples": 9600, "shares": {"forward": round(share, 3), "eval": 0.0}}))
