@@ -100,7 +100,7 @@ class Cause:
     Attributes:
         code: one word for programs.
         text: in words.
-        place: the line to look at; None where no line of Python is known.
+        frame: the line to look at; None where no line of Python is known.
     """
 
     code: str

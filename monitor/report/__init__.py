@@ -32,9 +32,9 @@ _POLL_S = 0.1
 def build(run: str | Path | Store, *, pairs: bool = False) -> dict[str, Any]:
     """The report of a run, from its folder or its open store. See CONTRACT.md for the form.
 
-    `exit` has `last_step` and `last_phase` besides; `notices` is what the monitor had to say of itself,
+    `exit` has `last_step` and `last_phase` besides; `notices` are the monitor's own remarks,
     in lines. For several ranks, shares and quantiles are means over ranks, samples and memory sums, `steps`
-    the most that any rank took. Of `reduced_ranks` their hosts told averages only: shares and quantiles are
+    the most that any rank took. Of `reduced_ranks` their hosts sent averages only: shares and quantiles are
     of the others. `rss_mb` is the peak of the process tree's PSS where that was measured, else of the main
     process's resident memory; `cuda_allocated_mb` and `cuda_reserved_mb` are peaks too, `cuda_fragmentation`
     the share of what was reserved that lay free in split blocks.
