@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monitor.agent.follow import Followed
-from monitor.agent.stacks import Frame, Recording, source, working_folder
+from monitor.agent.stacks import Frame, Recording, Thread, source, working_folder
 from monitor.batch import Block
 
 #: From this share of recent time on it is worth a look (own: well above what a healthy loop has).
@@ -29,13 +29,12 @@ EVENT_INTERVAL_S = 5.0
 TOP_LOCATIONS = 10
 MAX_LOCATIONS = 200
 
+#: A stack that passes here is one of a training phase: its functions are those that train.
+_TRAINS = ("torch/autograd/", "torch/optim/")
 #: A stack that passes here is one of a claimed phase.
-_CLAIMED = (
-    "torch/utils/data/",
-    "torch/autograd/",
-    "torch/optim/",
-    "torch/serialization.py",
-)
+_CLAIMED = ("torch/utils/data/", *_TRAINS, "torch/serialization.py")
+#: Nor is a module's call unclaimed, where forward passes are told apart.
+_CALLS_MODULE = "torch/nn/modules/module.py"
 
 
 @dataclass
@@ -49,7 +48,10 @@ class _RankStacks:
     first_s: float = 0.0
     taken: int = 0
     total: int = 0
-    locations: Counter[tuple[Frame, Frame]] = field(default_factory=Counter)
+    in_modules: int = 0
+    #: The user's innermost frame, the innermost of all, and that of the function that trains.
+    locations: Counter[tuple[Frame, Frame, Frame | None]] = field(default_factory=Counter)
+    training_functions: set[tuple[str, str]] = field(default_factory=set)
     reported_s: float = 0.0
     reported_total: int = 0
     folder: str | None = None
@@ -130,13 +132,17 @@ class StackSampler:
         rank_stacks.recording = None
         if why is not None:
             rank_stacks.taken = max(rank_stacks.taken, len(FIRST))  # not permitted now, hardly so in a moment
+        for thread, _ in found:
+            if thread.passes(*_TRAINS):
+                rank_stacks.training_functions.update((frame.file, frame.func) for frame in thread.users)
         for thread, count in found:
             if thread.own is None or thread.passes(*_CLAIMED):
                 continue
-            location = (thread.own, thread.frames[0])
+            location = (thread.own, thread.frames[0], _of_training(thread, rank_stacks.training_functions))
             if location in rank_stacks.locations or len(rank_stacks.locations) < MAX_LOCATIONS:
                 rank_stacks.locations[location] += count
             rank_stacks.total += count
+            rank_stacks.in_modules += count if thread.passes(_CALLS_MODULE) else 0
 
     def _event(self, tape: Followed, rank_stacks: _RankStacks) -> dict[str, Any]:
         frames = [
@@ -147,11 +153,18 @@ class StackSampler:
                 "source": source(own, rank_stacks.folder),
                 "leaf_func": leaf.func,
                 "leaf_file": leaf.file,
+                "step_source": source(at, rank_stacks.folder) if at else "",
                 "count": count,
             }
-            for (own, leaf), count in rank_stacks.locations.most_common(TOP_LOCATIONS)
+            for (own, leaf, at), count in rank_stacks.locations.most_common(TOP_LOCATIONS)
         ]
-        return {"kind": "other_stack", "rank": tape.rank, "total": rank_stacks.total, "frames": frames}
+        totals = {"total": rank_stacks.total, "in_modules": rank_stacks.in_modules}
+        return {"kind": "other_stack", "rank": tape.rank, **totals, "frames": frames}
+
+
+def _of_training(thread: Thread, functions: set[tuple[str, str]]) -> Frame | None:
+    """The innermost frame of a function that was seen to train: where in its step the program is."""
+    return next((frame for frame in thread.users if (frame.file, frame.func) in functions), None)
 
 
 def _later(taken: int) -> tuple[float, int]:

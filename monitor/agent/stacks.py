@@ -64,7 +64,12 @@ class Thread:
     @property
     def own(self) -> Frame | None:
         """The innermost frame of the user's own code; None where there is none."""
-        return next((frame for frame in self.frames if not frame.foreign), None)
+        return next(iter(self.users), None)
+
+    @property
+    def users(self) -> tuple[Frame, ...]:
+        """The frames of the user's own code, from the innermost on."""
+        return tuple(frame for frame in self.frames if not frame.foreign)
 
     def passes(self, *parts: str) -> bool:
         """Whether a frame's file contains one of these."""

@@ -37,7 +37,8 @@ def build(run: str | Path | Store, *, pairs: bool = False) -> dict[str, Any]:
     the most that any rank took. Of `reduced_ranks` their hosts sent averages only: shares and quantiles are
     of the others. `rss_mb` is the peak of the process tree's PSS where that was measured, else of the main
     process's resident memory; `cuda_allocated_mb` and `cuda_reserved_mb` are peaks too, `cuda_fragmentation`
-    the share of what was reserved that lay free in split blocks.
+    the share of what was reserved that lay free in split blocks. `samples` has the phases of `time_share`
+    that were told from sampled stacks, and how many.
 
     Args:
         pairs: leave what was said its `i18n` (see `diagnosis.say`), for a page in another language.
@@ -65,6 +66,7 @@ def build(run: str | Path | Store, *, pairs: bool = False) -> dict[str, Any]:
         "dropped_records": measures.dropped_records,
         "reduced_ranks": measures.reduced_ranks,
         "micro_batches": measures.micro_batches,
+        "samples": measures.samples,
         "started_unix_s": meta.get("started_unix_s"),
         "verdict": form(meta.get("verdict")),
         "notices": list(dict.fromkeys(str(event.get("text", "")) for event in warnings)),
@@ -116,6 +118,7 @@ def nothing(run: str, why: str) -> dict[str, Any]:
         "dropped_records": 0,
         "reduced_ranks": 0,
         "micro_batches": None,
+        "samples": {},
         "started_unix_s": None,
         "verdict": None,
         "notices": [],

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from monitor.diagnosis.signals.unwatched_data import waiting
 from monitor.schema import PHASES, combine
 from monitor.store import Store
 
@@ -34,6 +35,7 @@ class Measures:
     )
     dropped_records: int = 0
     reduced_ranks: int = 0
+    samples: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ def measure(store: Store) -> Measures:
         name: _all(f"step_{name}_ms", [rank.quantiles[i] for rank in ranks]) for i, name in enumerate(names)
     }
     out.time_share = _shares([rank.share for rank in ranks])
+    if not any(store.totals(name, ("data_ms",))["data_ms"][0] for name in _ranks_of(streams)):
+        _without_loaders(store, out)
     if not out.time_share["h2d"] and _copies_unseen(store):
         out.time_share["h2d"] = None
     counted = [store.totals(name, ("micro_batches", "backward_calls")) for name in _ranks_of(streams)]
@@ -91,6 +95,20 @@ def _shares(of_ranks: Sequence[Values]) -> Values:
             unknown = sum(share[phase] or 0.0 for share in known) / len(known)
             shares[phase], shares["other"] = None, (shares["other"] or 0.0) + unknown
     return shares
+
+
+def _without_loaders(store: Store, out: Measures) -> None:
+    """No loader was ever heard of: what waited for data is told from sampled stacks, or is not known."""
+    share, events = out.time_share, store.last_events(["other_stack"])
+    if share["other"] is None:
+        return
+    ranks = {event.get("rank"): event for event in events}.values() or [None]
+    told = [waiting(event, share["other"], share["forward"] or 0.0) for event in ranks]
+    known = [one.share for one in told if one.share is not None]
+    share["data"] = sum(known) / len(known) if len(known) == len(told) else None
+    share["other"] -= share["data"] or 0.0
+    if share["data"] and (samples := sum(one.samples for one in told)):
+        out.samples["data"] = samples
 
 
 def _copies_unseen(store: Store) -> bool:

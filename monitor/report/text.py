@@ -104,7 +104,11 @@ def _shares(report: Report) -> list[str]:
     known = {phase: share for phase, share in report["time_share"].items() if share is not None}
     if not known:
         return []
-    named = [f"{phase} {share:.0%}" for phase, share in sorted(known.items(), key=lambda item: -item[1])]
+    sampled = {name: f" (from {count} samples)" for name, count in (report.get("samples") or {}).items()}
+    named = [
+        f"{phase} {share:.0%}{sampled.get(phase, '')}"
+        for phase, share in sorted(known.items(), key=lambda item: -item[1])
+    ]
     return [f"  [{_bar(known)}] " + ", ".join(named[:4])]
 
 

@@ -126,9 +126,34 @@ def test_the_event_names_lines_with_their_source(played: Played, tmp_path: Path)
             "source": "sink.log(loss)",
             "leaf_func": "sendall",
             "leaf_file": "/usr/lib/python3.11/socket.py",
+            "step_source": "",
             "count": event["total"],
         }
     ]
+
+
+def test_the_line_at_which_the_function_that_trains_stood(played: Played, tmp_path: Path) -> None:
+    """It is known once that function was seen to train: a generator's own line does not say who waits."""
+    script = tmp_path / "train.py"
+    script.write_text("for x in batches():\n    loss.backward()\n\ntime.sleep(1)\n")
+    loop, made = Frame(str(script), 1, "train"), Frame(str(script), 4, "batches")
+    played.frames = (made, loop)
+    played.steps(0.5)
+    assert played.run(4)[-1]["frames"][0]["step_source"] == ""
+    played.frames = (Frame(f"{SITE}torch/autograd/graph.py", 1, "f"), Frame(str(script), 2, "train"))
+    played.run(3)
+    played.frames = (made, loop)
+    frames = played.run(20)[-1]["frames"]
+    assert [frame["step_source"] for frame in frames] == ["", "for x in batches():"]
+    assert {frame["source"] for frame in frames} == {"time.sleep(1)"}
+
+
+def test_stacks_inside_modules_are_counted_apart(played: Played) -> None:
+    """They are of a forward pass, wherever its time stands."""
+    played.frames = (Frame(f"{SITE}torch/nn/modules/module.py", 1, "f"), LINE)
+    played.steps(0.5)
+    event = played.run(20)[-1]
+    assert event["in_modules"] == event["total"]
 
 
 @pytest.mark.parametrize(

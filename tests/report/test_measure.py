@@ -70,6 +70,9 @@ def test_shares_sum_to_one(steps: list[tuple[float, ...]]) -> None:
         return
     assert sum(value or 0.0 for value in got.time_share.values()) == pytest.approx(1)
     data_ms = table[1:, 0].sum(dtype=np.float64)
+    if not table[:, 0].any():
+        assert got.time_share["data"] in (0.0, None)
+        return
     assert got.time_share["data"] == pytest.approx(data_ms / taken[1:].sum(), abs=1e-3)
 
 
@@ -182,6 +185,30 @@ def test_copies_that_were_timed_are_told(tmp_path: Path) -> None:
     fact = training.event("fact", rank=0, name="cuda", value={"h2d_watched": False})
     got = measured(tmp_path / "s", training.start(), training.batch(100, fact))
     assert got.time_share["h2d"] == pytest.approx(0.2)
+
+
+def test_waiting_that_no_loader_could_tell_is_not_known(tmp_path: Path) -> None:
+    """Batches from somewhere unwatched are in `other`, and "none" would be invented; stacks may tell them."""
+    training = Training(phases={"forward": 1.0, "backward": 1.0, "other": 18.0})
+    got = measured(tmp_path / "s", training.start(), training.batch(100))
+    assert got.time_share["data"] is None
+    assert got.time_share["other"] == pytest.approx(0.9)
+    assert got.samples == {}
+    stack = {"step_source": "for x in batches():", "leaf_file": "/me/data.py", "count": 80}
+    event = training.event("other_stack", rank=0, total=80, in_modules=0, frames=[stack])
+    got = measured(tmp_path / "t", training.start(), training.batch(100, event))
+    assert got.time_share["data"] == pytest.approx(0.9)
+    assert got.time_share["other"] == pytest.approx(0.0, abs=1e-9)
+    assert got.samples == {"data": 80}
+
+
+def test_a_loader_that_was_asked_once_was_heard_of(tmp_path: Path) -> None:
+    """One batch that is trained on again and again: the later steps waited for nothing, and that is known."""
+    ends = array("d", np.arange(1, 11) * 0.1)
+    columns = {"data_ms": array("f", [30.0] + [0.0] * 9), "other_ms": array("f", [70.0] * 10)}
+    columns["step_ms"] = array("f", [100.0] + [70.0] * 9)
+    got = measured(tmp_path / "s", Batch("r", "h", 1, 1.0, (Block("rank/0", 0, ends, columns),)))
+    assert got.time_share["data"] == 0.0
 
 
 def test_memory_of_the_devices(tmp_path: Path) -> None:
