@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from monitor.diagnosis.core.finding import Gain, gain_from_share
 from monitor.diagnosis.core.window import Rank, Window
 from monitor.diagnosis.signals.cuda_device import exposed_between
+from monitor.diagnosis.signals.facts import facts_of, on_gpu
 from monitor.diagnosis.signals.logging_names import logging_call, logs
 from monitor.diagnosis.signals.robust import Values
 from monitor.diagnosis.signals.training_steps import phase_ms, recent_steps, step_ms
@@ -39,6 +41,8 @@ _OUTPUT_FILE = re.compile(
 _SYNC = re.compile(r"\.\s*(?:item|tolist|numpy|cpu)\s*\(|\.to\(\s*[\"']cpu|isfinite|isnan|\.any\(|\.all\(")
 #: The same of a tensor; of a Python number it is nothing.
 _CONVERTS = re.compile(r"(?<!\w)(?:float|int|bool)\s*\(")
+#: How many there are of something: a Python number.
+_COUNTS = re.compile(r"(?<!\w)len\s*\(|\.\s*(?:size|numel|dim)\s*\(|\.shape\b|batch_size")
 _TORCH = re.compile(r"[/\\]torch[/\\]")
 #: Torch's own code that reads values; what else of torch a line runs (a distribution, an optimizer) does not.
 _READS = re.compile(r"[/\\]torch[/\\](?:(?:_tensor|_tensor_str|functional)\.py\Z|cuda[/\\])")
@@ -82,7 +86,8 @@ def lost(window: Window, rank: Rank, kind: Kind) -> Loss | None:
     if total < SAMPLES or not part.count:
         return None
     total = max(total, int(events[-1].get("total") or 0))
-    mine = [one for one in frames if kind_of(one) == kind]
+    gpu = any(on_gpu(model) for model in facts_of(rank, "model"))
+    mine = [one for one in frames if kind_of(one, waits=gpu) == kind]
     if not mine:
         return None
     most, seen = max(mine, key=_count), sum(map(_count, mine))
@@ -110,11 +115,15 @@ def untracked_ms(rank: Rank) -> Values:
     return np.asarray(np.maximum(claimed, 0.0), dtype=np.float64)
 
 
-def kind_of(frame: Mapping[str, Any]) -> Kind:
+def kind_of(frame: Mapping[str, Any], *, waits: bool = False) -> Kind:
     """What the time goes into: numbers handed on, tensors turned into numbers, or neither is known.
 
     What the innermost function does decides. The user's line says so only where nothing else was called from
     it: `print(model.fit())` prints for a moment and trains for long.
+
+    Args:
+        frame: one of an `other_stack` event's.
+        waits: reading a value waits for a GPU, so whatever else is on the line, that is what takes long.
     """
     source, function = str(frame.get("source") or ""), str(frame.get("func") or "")
     leaf, leaf_file = str(frame.get("leaf_func") or ""), str(frame.get("leaf_file") or "")
@@ -125,9 +134,29 @@ def kind_of(frame: Mapping[str, Any]) -> Kind:
     if logging_call(source) and (own or _OUTPUT_FILE.search(leaf_file)):
         return "logging"
     reads = bool(_READS.search(leaf_file))
-    if (own or reads) and _SYNC.search(source):
+    if (reads or (own and (waits or not _computes(source)))) and _SYNC.search(source):
         return "sync"
     return "sync" if reads and _CONVERTS.search(source) else "unknown"
+
+
+def _computes(source: str) -> bool:
+    """Whether a line computes with what it reads; `total += g * norm.item()` hardly reads."""
+    try:
+        tree = ast.parse(source.rstrip(":") if source.startswith("assert") else source)
+    except SyntaxError:
+        return False  # a part of a statement, or the head of a block
+    return any(
+        isinstance(node, ast.BinOp)
+        and {bool(_SYNC.search(ast.unparse(side))) for side in (node.left, node.right)} == {True, False}
+        and any(_is_computed(side) for side in (node.left, node.right))
+        for node in ast.walk(tree)
+    )
+
+
+def _is_computed(side: ast.expr) -> bool:
+    """Whether an operand is neither read nor plainly a number: a constant, a length, a size."""
+    text = ast.unparse(side)
+    return not (_SYNC.search(text) or isinstance(side, ast.Constant | ast.UnaryOp) or _COUNTS.search(text))
 
 
 def worst(window: Window, kind: Kind, least: float) -> tuple[Loss, tuple[int, ...]] | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from monitor.diagnosis.signals.stack_attribution import kind_of
 
-#: Up to this share of unclaimed time nothing is sampled (as `monitor.agent.stack_sampling.SHARE`), and what
+#: Up to this share of unclaimed time nothing is sampled (own: as the agent's), and what
 #: waits for data there is taken for none.
 UNSAMPLED = 0.15
 #: A share is told where it is known to within this, with 95 % confidence (own: what a share by hand may

@@ -62,6 +62,9 @@ def test_logging_is_recognised(frame: dict[str, Any]):
         line("norms.append(p.norm().item())", leaf="norm", leaf_file=SITE + "torch/functional.py"),
         line("text = str(weights.cpu())", leaf="_str", leaf_file=SITE + "torch/_tensor_str.py"),
         line("assert torch.isfinite(p).all(), name"),
+        line("total_norm += p.grad.norm().item() ** 2"),
+        line("running += loss.item() * x.size(0)"),
+        line("for key, value in [(k, v.item()) for k, v in values.items()]:"),
     ],
 )
 def test_reading_values_is_recognised(frame: dict[str, Any]):
@@ -87,12 +90,20 @@ def test_reading_values_is_recognised(frame: dict[str, Any]):
         line("opt.zero_grad()", leaf="zero_grad", leaf_file=SITE + "torch/optim/optimizer.py"),
         line("replay.extend({'step': [i]} for k in range(8000))", func="<genexpr>"),
         line("time.sleep(0.01)"),
+        line("total += g * min(1.0, 1.0 / (norm.item() + 1e-6))"),
+        line("update = lr * g / norms[i].item()"),
         {},
     ],
 )
 def test_other_work_is_left_alone(frame: dict[str, Any]):
     """Losses, simulators, buffers, a sleep of which nothing is known, and an empty line."""
     assert kind_of(frame) == "unknown"
+
+
+def test_on_a_gpu_reading_is_what_takes_long():
+    """It waits for all that was launched, whatever else stands on the line."""
+    frame = line("ema = 0.9 * ema + 0.1 * loss.item()")
+    assert (kind_of(frame), kind_of(frame, waits=True)) == ("unknown", "sync")
 
 
 def test_the_newest_stacks_count():

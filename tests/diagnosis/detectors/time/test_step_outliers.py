@@ -69,7 +69,23 @@ def test_collecting_in_every_step_is_told_too(factor: float, speaks: bool):
     """Its time is measured, so it needs no outlier to show."""
     share = GC_SHARE * factor
     collecting = 16 * share / (1 - share)
-    assert (detect(window(other=collecting, gc_ms=collecting)) is not None) == speaks
+    columns = np.full(STEPS, collecting)
+    columns[0] *= 1.5  # the longest does not count
+    assert (detect(window(other=columns, gc_ms=columns)) is not None) == speaks
+
+
+@pytest.mark.parametrize(("others_ms", "speaks"), [(5.0, False), (250.0, True)])
+def test_one_collection_is_no_habit(others_ms: float, speaks: bool):
+    """A second's collection in a run of three seconds happens by itself; several cost."""
+    pauses = np.zeros(STEPS)
+    pauses[[20, 60, 100]] = [others_ms, 1000.0, others_ms]
+    assert (detect(window(other=pauses, gc_ms=pauses)) is not None) == speaks
+
+
+def test_collecting_for_less_than_half_a_second_is_nobodys_trouble():
+    """A run of a tenth of a second in which it takes a third."""
+    tiny = {"data": 0.0, "forward": 0.2, "backward": 0.2, "optimizer": 0.1}
+    assert detect(window(other=0.25, gc_ms=0.25, **tiny)) is None
 
 
 @pytest.mark.parametrize(("times", "speaks"), [(SEVERAL - 1, False), (SEVERAL, True)])
