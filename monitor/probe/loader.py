@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from monitor.probe.adapters.plain import Boundary
-from monitor.probe.batches import add, count
+from monitor.probe.batch_counts import BatchCounts
+from monitor.probe.batches import add
 from monitor.probe.clock import DATA, EVAL, OTHER
 from monitor.probe.construction import Origins, where_made
 from monitor.probe.facts import describe_loader
@@ -19,15 +20,13 @@ from monitor.probe.loader_classes import hook_loaders
 from monitor.probe.loader_state import LoaderState
 from monitor.probe.loop_state import StepAuthority
 from monitor.probe.patches import Patches
-from monitor.probe.recorder import DATA_CPU, ELEMENTS, MICRO_BATCHES, SAMPLES, TOKENS, Recorder
+from monitor.probe.recorder import DATA_CPU, Recorder
 from monitor.probe.source_location import user_frame
 
 #: The thread's CPU time is read around every CPU_EVERY-th step's fetches: the call costs 0.6 µs.
 CPU_EVERY = 8
 #: Loaders described in the run's facts: some loops make a new one each epoch.
 LOADERS = 64
-#: What a batch adds to a step.
-OF_BATCHES = (SAMPLES, TOKENS, ELEMENTS, MICRO_BATCHES)
 #: The name under which a Feed hangs on its iterators.
 TAG = "_torchvitals_feed"
 
@@ -50,7 +49,7 @@ class LoaderHooks:
         self._roles: dict[str, set[str]] = {}
         self._fetching = [False]
         self._since: list[LoaderState] = []
-        self._in_step: LoaderState | None = None
+        self._counts = BatchCounts(recorder)
         self.looks: list[Callable[[Any, int], None]] = []
         # The last training was done in evaluation mode (frozen batch norms), so that mode says nothing.
         self._frozen = False
@@ -88,8 +87,10 @@ class LoaderHooks:
                 return original(loader)
             try:
                 clock.begin()
-                self.boundary.fetch()
+                if self.boundary.fetch():
+                    self._trained_on()
                 state = self._feed(loader)
+                self._leave(state)
                 evaluates = not torch.is_grad_enabled() or state.evaluates
                 quiet = not (self.training() or self._frozen or state.role == "train")
                 evaluates = evaluates or quiet
@@ -155,7 +156,7 @@ class LoaderHooks:
         """
         recorder, since, loop_state = self.recorder, self._since, self.recorder.loop_state
         push, base_phase, on_fetch = recorder.clock.push, recorder.clock.base_phase, self.boundary.fetch
-        grad_enabled, training = torch.is_grad_enabled, self.training
+        grad_enabled, training, counts = torch.is_grad_enabled, self.training, self._counts
 
         def again(iterator: Any) -> tuple[LoaderState, bool, int, int] | None:
             state: LoaderState | None = vars(iterator).get(TAG)
@@ -163,7 +164,8 @@ class LoaderHooks:
                 return None
             if loop_state.phase is not None or base_phase[0] == EVAL or not grad_enabled() or not training():
                 return None
-            on_fetch()
+            if on_fetch():
+                counts.trainings += 1
             return state, False, 0, push(DATA)
 
         return again
@@ -191,7 +193,7 @@ class LoaderHooks:
                     state.unused = False
                     state.evaluates = state.evaluates or not state.trains
                     if state.evaluates:
-                        self._take_back(state.before_batch)
+                        self._counts.take_back(state.before_batch)
                         state.before_batch = None
                         if state in since:
                             since.remove(state)
@@ -213,17 +215,18 @@ class LoaderHooks:
 
         return opening
 
-    def _take_back(self, before: tuple[int, list[float]] | None) -> bool:
-        """Batches that were taken for some to train on were not: they count for no step. Whether it is so."""
-        if before is None or before[0] != self.recorder.steps:
-            return False
-        for index, value in zip(OF_BATCHES, before[1], strict=True):
-            self.recorder.values[index] = value
-        return True
+    def _leave(self, state: LoaderState) -> None:
+        """A loader is iterated anew: the batch in hand of an iteration that had not ended is left."""
+        for other in [one for one in self._since if one.origin == state.origin and not one.exhausted]:
+            if other.trains:
+                self._counts.leave(other)
+            else:
+                self._passed(other)
 
     def _trained_on(self) -> None:
         """Something was trained since the last fetch: on the newest batch, and on others not left unused."""
         since = self._since
+        self._counts.trainings += 1
         for state in since:
             newest = since[-1]
             if state is newest or (state.quiet == newest.quiet and not state.unused):
@@ -238,7 +241,7 @@ class LoaderHooks:
     def _arrived(self) -> Callable[[Any, LoaderState | None, bool, int, int], None]:
         values, on_fetched, now = self.recorder.values, self.boundary.fetched, time.perf_counter_ns
         loop_state = self.recorder.loop_state
-        cpu_now, first, looks = time.thread_time_ns, self._first, self.looks
+        cpu_now, first, looks, counts = time.thread_time_ns, self._first, self.looks, self._counts.add
 
         def arrived(batch: Any, state: LoaderState | None, evaluates: bool, cpu: int, began: int) -> None:
             if state is not None and state.first_wait_ms is None:
@@ -255,21 +258,8 @@ class LoaderHooks:
                     for look in looks:
                         look(batch, state.number)
             on_fetched()
-            if not loop_state.counts:
-                return
-            # Two loaders side by side give the step its samples once; one loader's batches add up.
-            if values[SAMPLES] != values[SAMPLES]:
-                self._in_step = state
-            if state is self._in_step:
-                if state is not None and (state.quiet or not state.trains):
-                    state.before_batch = (self.recorder.steps, [values[index] for index in OF_BATCHES])
-                values[MICRO_BATCHES] += 1
-                if state is None or state.countable:
-                    try:
-                        count(batch, values)
-                    except Exception:  # noqa: BLE001 - a batch of a kind of its own: not counted
-                        if state is not None:
-                            state.countable = False
+            if loop_state.counts:
+                counts(batch, state)
 
         return arrived
 
@@ -284,6 +274,7 @@ class LoaderHooks:
                 if state in self._since:
                     self._since.remove(state)
                 if state is not None:
+                    state.exhausted = True
                     self._passed(state)
             elif isinstance(error, RuntimeError) and "DataLoader worker" in str(error):
                 text = str(error)
@@ -296,7 +287,7 @@ class LoaderHooks:
         before, state.before_pass = state.before_pass, None
         recorder = self.recorder
         inferred = recorder.loop_state.authority is StepAuthority.INFERRED
-        if inferred and not state.trains and self._take_back(before):
+        if inferred and not state.trains and self._counts.take_back(before):
             self._epochs[state.origin] -= 1
             recorder.epoch = float(self._epochs[state.origin])
 
@@ -316,7 +307,7 @@ class LoaderHooks:
     def _opened(self, loader: Any, state: LoaderState, iterator: Any, took_ms: float) -> None:
         state.epochs += 1
         state.iter_ms, state.first_wait_ms = took_ms, None
-        state.trains = state.unused = state.settled = False
+        state.trains = state.unused = state.settled = state.exhausted = False
         if state.role == "train":
             state.evaluates = False
         vars(iterator)[TAG] = state
@@ -331,7 +322,7 @@ class LoaderHooks:
         if evaluates:
             return
         recorder, origin = self.recorder, state.origin
-        state.before_pass = recorder.steps, [recorder.values[index] for index in OF_BATCHES]
+        state.before_pass = self._counts.now()
         epoch = self._epochs[origin] = self._epochs.get(origin, 0) + 1
         recorder.epoch = float(epoch)
         recorder.event(

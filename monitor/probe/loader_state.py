@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+#: A step, and what its batches came to: samples, tokens, elements, micro-batches.
+Before = tuple[int, Sequence[float]]
+
 
 class LoaderState:
     """What is known of one DataLoader; hangs on it and on its iterators while they live.
@@ -21,13 +28,21 @@ class LoaderState:
         place: where in the user's code it was made, or else first iterated.
         origin: a name for the instruction that made it, or its number.
         call: the source of the call that made it.
-        before_batch: the step, and what its batches came to, before the newest one that may be evaluated.
-        before_pass: the same before the first batch of the newest iteration over it.
+        before_batch: as it was before the newest batch.
+        before_pass: as it was before the first batch of the newest iteration over it.
+        before_untrained: as it was before the first batch since which nothing was trained; None where that
+            is the newest.
+        trainings: how often something had been trained when the newest batch arrived.
+        left: the batches since which nothing was trained, as long as they live.
+        skips: they are being skipped.
+        forward_ns: the step's forward passes when the first of them arrived.
+        exhausted: the newest iteration over it has ended.
     """
 
     __slots__ = (
-        "before_batch", "before_pass", "call", "countable", "epochs", "evaluates", "first_wait_ms", "iter_ms",
-        "number", "origin", "place", "quiet", "role", "settled", "trains", "unused",
+        "before_batch", "before_pass", "before_untrained", "call", "countable", "epochs", "evaluates",
+        "exhausted", "first_wait_ms", "forward_ns", "iter_ms", "left", "number", "origin", "place", "quiet",
+        "role", "settled", "skips", "trainings", "trains", "unused",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
@@ -41,5 +56,9 @@ class LoaderState:
         self.place: str | None = None
         self.origin = ""
         self.call: str | None = None
-        self.before_batch: tuple[int, list[float]] | None = None
-        self.before_pass: tuple[int, list[float]] | None = None
+        self.before_batch: Before | None = None
+        self.before_pass: Before | None = None
+        self.before_untrained: Before | None = None
+        self.trainings = self.forward_ns = 0
+        self.left: list[weakref.ref[Any]] = []
+        self.skips = self.exhausted = False

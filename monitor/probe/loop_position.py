@@ -51,7 +51,9 @@ def same_iteration(earlier: Position, later: Position, *, moved: bool = False) -
     if not earlier or not later or earlier[0][:2] != later[0][:2]:
         return False
     for depth, (before, after) in enumerate(zip(earlier, later, strict=False), 1):
-        if before[:2] != after[:2]:
+        # Not by the frame's identity: a new call often lies where the last one lay, and often not. A
+        # function that was called anew from the same place goes on as if it had been called once.
+        if before[1] is not after[1]:
             return not moved  # two calls made in the same place
         if before[2] != after[2]:
             around = [(low <= before[2] <= high, low <= after[2] <= high) for low, high in loops(before[1])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from loops import BATCH, BATCHES, data, learn, loader, net, sgd
+from loops import BATCH, BATCHES, FEATURES, data, learn, loader, net, sgd
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 from watching import Watch, watching
 
@@ -113,6 +114,137 @@ def test_a_pass_that_trains_nothing_is_no_epoch(first: bool, tmp_path: Path) -> 
     assert watch.column("epoch") == [1.0] * BATCHES + [2.0] * BATCHES + [3.0] * BATCHES
     assert watch.column("samples") == [BATCH] * 3 * BATCHES
     assert watch.column("micro_batches") == [1.0] * 3 * BATCHES
+
+
+def skipped_one_by_one(batches: Iterator[Any]) -> None:
+    for _ in range(3):
+        next(batches)
+
+
+def skipped_in_a_loop(batches: Iterator[Any]) -> None:
+    for number, _batch in enumerate(batches):
+        if number == 2:
+            break
+
+
+@pytest.mark.parametrize("skip", [skipped_one_by_one, skipped_in_a_loop])
+def test_batches_that_are_skipped_count_for_no_step(skip: Any, tmp_path: Path) -> None:
+    """A resumed run fetches what it was trained on before, and drops it."""
+    with watching(tmp_path) as watch:
+        model, batches = net(), iter(loader())
+        optimizer = sgd(model)
+        skip(batches)
+        for batch in batches:
+            learn(model, optimizer, batch)
+    assert watch.column("samples") == [BATCH] * (BATCHES - 3)
+    assert watch.column("micro_batches") == [1.0] * (BATCHES - 3)
+
+
+def test_batches_that_are_skipped_by_continue(tmp_path: Path) -> None:
+    """In the second epoch too, where each is still at hand while the next is fetched."""
+    with watching(tmp_path) as watch:
+        model, feed = net(), loader()
+        optimizer = sgd(model)
+        for _ in range(2):
+            for number, batch in enumerate(feed):
+                if number < 3:
+                    continue
+                learn(model, optimizer, batch)
+    assert watch.column("samples") == [BATCH] * 2 * (BATCHES - 3)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_batch_in_hand_when_the_loop_is_left_counts_for_no_step(again: bool, tmp_path: Path) -> None:
+    """`if number == limit: break`: it was fetched and not trained on, with a loader kept or made anew."""
+    feed = loader()
+    with watching(tmp_path) as watch:
+        model = net()
+        optimizer = sgd(model)
+        for _ in range(3):
+            for number, batch in enumerate(feed if again else made_here()):
+                if number == 2:
+                    break
+                learn(model, optimizer, batch)
+    assert watch.column("samples") == [BATCH] * 6
+    assert watch.column("epoch") == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+
+def test_a_look_at_the_first_batch_is_no_epoch(tmp_path: Path) -> None:
+    """`next(iter(loader))` for its shape."""
+    feed = loader()
+    with watching(tmp_path) as watch:
+        features, _target = next(iter(feed))
+        assert features.shape[0] == BATCH
+        train(watch, feed)
+    assert watch.column("samples") == [BATCH] * BATCHES
+    assert watch.column("epoch") == [1.0] * BATCHES
+
+
+def test_batches_that_are_put_together_for_a_step_all_count(tmp_path: Path) -> None:
+    """Fetched one after the other with nothing between, and all of them trained on."""
+    with watching(tmp_path) as watch:
+        model = net()
+        optimizer = sgd(model)
+        batches = iter(loader())
+        for _ in range(2):
+            parts = [next(batches) for _ in range(3)]
+            learn(model, optimizer, [torch.cat(column) for column in zip(*parts, strict=True)])
+    assert watch.column("samples") == [3 * BATCH] * 2
+
+
+def test_batches_whose_losses_are_added_up_all_count(tmp_path: Path) -> None:
+    """One backward pass over three batches of which only the graph keeps a copy."""
+    with watching(tmp_path) as watch:
+        model = net()
+        watch.see(model)
+        optimizer = sgd(model)
+        batches = iter(loader())
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = torch.zeros(())
+            for _ in range(3):
+                loss = loss + model(next(batches)[0] * 1.0).square().mean()
+            loss.backward()
+            optimizer.step()
+    assert watch.column("samples") == [3 * BATCH] * 2
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_step_over_the_end_of_a_loader_has_all_its_samples(again: bool, tmp_path: Path) -> None:
+    """Accumulation that goes on with the next epoch, with the same loader and with one made anew."""
+    feed, number = loader(), 0
+    with watching(tmp_path) as watch:
+        model = net()
+        optimizer = sgd(model)
+        for _ in range(2):
+            for features, target in feed if again else made_here():
+                torch.nn.functional.mse_loss(model(features), target).backward()
+                number += 1
+                if number % (BATCHES - 1) == 0:
+                    optimizer.step()
+                    optimizer.zero_grad()
+    assert watch.column("samples") == [(BATCHES - 1) * BATCH] * 2
+
+
+def test_two_optimizers_and_the_fetch_in_a_method_that_is_the_iteration(tmp_path: Path) -> None:
+    """Each call's frame lies elsewhere, as the traceback of a log or a closure may have it."""
+    kept, models, feed = [], [net(FEATURES), net()], loader()
+    optimizers = [sgd(model) for model in models]
+
+    def iteration(batches: Iterator[Any]) -> None:
+        kept.append(sys._getframe())
+        features, target = next(batches)
+        torch.nn.functional.mse_loss(models[1](models[0](features)), target).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+
+    with watching(tmp_path) as watch:
+        for _ in range(2):
+            batches = iter(feed)
+            for _ in range(BATCHES):
+                iteration(batches)
+    assert watch.column("samples") == [BATCH] * 2 * BATCHES
 
 
 def test_a_new_loader_each_epoch_counts_on(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ backward passes) is counted beside it. So:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -30,15 +31,20 @@ from monitor.probe.recorder import (
     BACKWARDS,
     COLLECTIVE_MB,
     COLLECTIVE_MS,
+    ELEMENTS,
     GC,
     MICRO_BATCHES,
     OPT_STEPS,
+    SAMPLES,
     SKIPPED,
     SYNCS,
+    TOKENS,
     Recorder,
 )
 from monitor.schema import PHASES
 
+#: What a step's batches hold, as far as it can be counted.
+OF_BATCHES = (SAMPLES, TOKENS, ELEMENTS)
 #: Values that a step adds up.
 COUNTED = (BACKWARDS, OPT_STEPS, SKIPPED, GC, SYNCS, COLLECTIVE_MS, COLLECTIVE_MB, MICRO_BATCHES)
 #: Steps of a loop's only optimizer during which it is noted where that steps: a second one may follow.
@@ -116,6 +122,10 @@ def plain(recorder: Recorder) -> Boundary:
         for index in COUNTED:
             before = marked_values[index]
             values[index] -= before if before == before else 0.0
+        for index in OF_BATCHES:
+            more = values[index] - marked_values[index]
+            if more == more:  # else none was counted before, or none since
+                values[index] = more or math.nan
 
     def aside() -> bool:
         """Whether what was just trained without exchanging belongs to no step, by the last of the rules."""
