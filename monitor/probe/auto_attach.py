@@ -1,8 +1,9 @@
 """Attach by itself, in a script that knows nothing of us: once torch is there and training begins.
 
 A launcher (torchrun), a loader's worker or a helper script imports torch as well but never trains,
-so nothing is written before the first loader is iterated, the first backward pass or optimizer step,
-or until a process group says that this process is a rank. Importing this module does not import torch.
+so nothing is written before the first loader is iterated, the first backward pass, gradient of weights or
+optimizer step, or until a process group says that this process is a rank. Importing this module does not
+import torch.
 """
 
 from __future__ import annotations
@@ -126,6 +127,7 @@ def _patch(attach: Callable[[], object]) -> None:
     from monitor.probe.module_registry import watch_modules, watch_optimizers
     from monitor.probe.patches import Patches
     from monitor.probe.recorder import say
+    from monitor.probe.weight_gradients import of_weights
 
     patches = Patches()
     constructions = Patches()
@@ -153,6 +155,7 @@ def _patch(attach: Callable[[], object]) -> None:
     _armed.append(disarm)
     before(DataLoader, "__iter__")
     before(torch.autograd, "backward")
+    before(torch.autograd, "grad", of_weights)
     patches.replace(torch.optim.Optimizer, "__init__", _at_first_step(begin, patches))
     for _, module, kind, method in entries():
         _before_entry(patches, before, module, kind, method)
@@ -160,12 +163,18 @@ def _patch(attach: Callable[[], object]) -> None:
         _after_process_group(torch.distributed, patches, begin)
 
 
-def _before(patches: Patches, begin: Callable[[], Any]) -> Callable[[Any, str], None]:
-    """before(owner, name): attach before this function is called."""
+def _always(*_: Any, **__: Any) -> bool:
+    return True
 
-    def before(owner: Any, name: str) -> None:
+
+def _before(patches: Patches, begin: Callable[[], Any]) -> Callable[..., None]:
+    """before(owner, name, when): attach before this function is called, with arguments that `when` takes."""
+
+    def before(owner: Any, name: str, when: Callable[..., bool] = _always) -> None:
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
             def trigger(*args: Any, **kwargs: Any) -> Any:
+                if not when(*args, **kwargs):
+                    return original(*args, **kwargs)
                 outermost = getattr(owner, name) is trigger
                 begin()
                 # What stands there now may be a hook that attach has just put in place. Called by somebody
@@ -211,9 +220,7 @@ def _at_first_step(
     return make
 
 
-def _before_entry(
-    patches: Patches, before: Callable[[Any, str], None], module: str, kind: str, method: str
-) -> None:
+def _before_entry(patches: Patches, before: Callable[..., None], module: str, kind: str, method: str) -> None:
     """Attach before a framework begins to train, once it is imported."""
 
     def imported() -> None:

@@ -92,7 +92,7 @@ class BatchCounts:
             state.left, state.before_untrained = [], None
 
     def _untrained(self, batch: Any, state: LoaderState) -> bool:
-        """The loader is asked again and nothing was trained on the last batch. Whether that was taken back."""
+        """The loader is asked again and nothing was trained since. Whether its batch was taken back."""
         forward_ns = self._recorder.clock.mark()[1][FORWARD]
         if not state.left or forward_ns != state.forward_ns:
             state.left, state.skips, state.forward_ns = [], False, forward_ns

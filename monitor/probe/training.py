@@ -30,6 +30,7 @@ from monitor.probe.module_registry import optimizers
 from monitor.probe.patches import Patches
 from monitor.probe.recorder import BACKWARDS, GC, LOSS, OPT_STEPS, Recorder
 from monitor.probe.source_location import location, user_frame
+from monitor.probe.weight_gradients import timed_grad
 from monitor.tape.layout import LIVE_PHASE
 
 #: Backward passes looked at closely for an autocast around them; then every LOOK_EVERY one.
@@ -78,32 +79,7 @@ def install_backward(recorder: Recorder, patches: Patches, boundary: Boundary, a
         return backward
 
     patches.replace(*torch_compat.owner(torch_compat.BACKWARD), make)
-    patches.replace(torch.autograd, "grad", _timed_grad(recorder))
-
-
-def _timed_grad(recorder: Recorder) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    loop_state, thread, compiling = (
-        recorder.loop_state,
-        recorder.training_thread_id,
-        torch_compat.is_dynamo_compiling(),
-    )
-    push, pop = recorder.clock.push, recorder.clock.pop
-
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def grad(*args: Any, **kwargs: Any) -> Any:
-            # No training by itself: a penalty on gradients, an attack on a batch that is evaluated.
-            if compiling() or loop_state.in_backward or get_ident() != thread[0]:
-                return original(*args, **kwargs)
-            loop_state.in_backward, opened = True, push(BACKWARD)
-            try:
-                return original(*args, **kwargs)
-            finally:
-                loop_state.in_backward = False
-                pop(opened)
-
-        return grad
-
-    return make
+    patches.replace(torch.autograd, "grad", timed_grad(recorder, boundary))
 
 
 def _after_backward(recorder: Recorder, boundary: Boundary, amp: Amp) -> Callable[[Any], None]:

@@ -69,6 +69,14 @@ LOOPS = {
                 parameter.grad = gradient
             optimizer.step()
         """,
+    "a penalty on gradients": """
+        for _ in range(3):
+            x = torch.randn(2, 4, requires_grad=True)
+            (slope,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+            optimizer.zero_grad()
+            (model(x).mean() + slope.square().mean()).backward()
+            optimizer.step()
+        """,
     "hooks of the user's own": """
         from torch.optim import optimizer as hooks
         calls = []
@@ -132,7 +140,13 @@ def test_it_attaches_when_training_begins(loop: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["", "import torch\n", "import json, torch\nmodel = torch.nn.Linear(1, 1)(torch.ones(1))\n"]
+    "body",
+    [
+        "",
+        "import torch\n",
+        "import json, torch\nmodel = torch.nn.Linear(1, 1)(torch.ones(1))\n",
+        "import torch\nx = torch.ones(1, requires_grad=True)\nslope = torch.autograd.grad(x * x, x)\n",
+    ],
 )
 def test_a_script_that_trains_nothing_is_left_alone(body: str, tmp_path: Path) -> None:
     """A launcher or a helper imports torch as well: nothing of a run is made."""

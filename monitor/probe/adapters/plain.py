@@ -61,6 +61,7 @@ class Boundary(NamedTuple):
         fetched: after a training batch arrived.
         exhausted: a loader had no further batch.
         backward: after a backward pass.
+        gradient: after `autograd.grad` of leaves, as weights are, that builds no graph.
         optimizer: after an optimizer stepped, or a gradient scaler skipped it; the argument is its identity.
         step: the user says that a step ends here.
         flush: the loop is over, or pauses: records a step that nothing ended, where it was last active.
@@ -70,6 +71,7 @@ class Boundary(NamedTuple):
     fetched: Callable[[], None]
     exhausted: Callable[[], None]
     backward: Callable[[], None]
+    gradient: Callable[[], None]
     optimizer: Callable[[int], None]
     step: Callable[[], None]
     flush: Callable[[], None]
@@ -96,14 +98,16 @@ def plain(recorder: Recorder) -> Boundary:
     since_fetch, unfetched, uncounted, version = 0, False, 0, 0
     # Backward passes since the newest optimizer step, by the line that called them, and the most of one line.
     lines: dict[tuple[int, int], int] = {}
-    passes = marked_passes = 0
+    # The same of gradients that are asked for and put in by hand: they count where no backward pass runs.
+    asked_lines: dict[tuple[int, int], int] = {}
+    passes = marked_passes = asked = 0
 
     def close(at: tuple[int, list[int]] | None) -> None:
         nonlocal marked, fetched, passes, marked_passes, stepped, closed
         marked, fetched = None, False
         # Batches that were fetched ahead are none of this step's.
         if values[MICRO_BATCHES] != 1 or passes or marked_passes != 1:
-            batches = min(values[MICRO_BATCHES], values[BACKWARDS])
+            batches = min(values[MICRO_BATCHES], values[BACKWARDS] or marked_passes)
             values[MICRO_BATCHES] = max(1, batches, passes, marked_passes)
         passes = marked_passes = 0
         closed, stepped = stepped, closed
@@ -183,8 +187,14 @@ def plain(recorder: Recorder) -> Boundary:
             if uncounted in UNCOUNTED_AT and not recorder.steps:
                 recorder.fact("uncounted", {"backward_passes": uncounted})
 
+    def on_gradient() -> None:
+        nonlocal asked
+        line = calling_line(1)
+        asked_lines[line] = count = asked_lines.get(line, 0) + 1
+        asked = max(asked, count)
+
     def on_optimizer(optimizer: int) -> None:
-        nonlocal trained, where, marked, marked_passes, since_fetch, unfetched, passes
+        nonlocal trained, where, marked, marked_passes, since_fetch, unfetched, passes, asked
         trained = True
         if loop_state.authority is not inferred or (loop_state.drifts and aside()):
             known.add(optimizer)
@@ -208,6 +218,9 @@ def plain(recorder: Recorder) -> Boundary:
         since_fetch += 1
         where = here
         lines.clear()
+        if asked:
+            passes, asked = passes or asked, 0
+            asked_lines.clear()
         if unfetched and not several:
             close(None)
         else:
@@ -225,7 +238,9 @@ def plain(recorder: Recorder) -> Boundary:
         if updated and loop_state.authority is inferred and marked is not None:
             close_late()
 
-    return Boundary(on_fetch, on_fetched, on_exhausted, on_backward, on_optimizer, on_step, flush)
+    return Boundary(
+        on_fetch, on_fetched, on_exhausted, on_backward, on_gradient, on_optimizer, on_step, flush
+    )
 
 
 def silent() -> Boundary:
@@ -234,4 +249,4 @@ def silent() -> Boundary:
     def nothing(*_: object) -> None:
         return None
 
-    return Boundary(lambda: False, nothing, nothing, nothing, nothing, nothing, nothing)
+    return Boundary(lambda: False, *[nothing] * 7)

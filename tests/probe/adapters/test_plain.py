@@ -568,6 +568,43 @@ def test_micro_batches_are_counted_beside_the_step(loop: Loop, tmp_path: Path) -
     assert watch.column("optimizer_steps") == [1] * BATCHES
 
 
+def gradients_of_single_samples(see: See) -> Any:
+    """Each sample's gradient is asked for and put in by hand, as differentially private training does."""
+    model = net()
+    see(model)
+    optimizer, weights = sgd(model), list(model.parameters())
+    for batch in loader():
+        optimizer.zero_grad()
+        for one in zip(*(column.split(2) for column in batch), strict=True):
+            found = torch.autograd.grad(error(model, one), weights)
+            for weight, gradient in zip(weights, found, strict=True):
+                weight.grad = gradient if weight.grad is None else weight.grad + gradient
+        optimizer.step()
+    return model
+
+
+def gradient_penalty(see: See) -> Any:
+    """The gradient of the input is a part of the loss."""
+    model = net()
+    see(model)
+    optimizer = sgd(model)
+    for features, _target in loader():
+        features.requires_grad_()
+        (slope,) = torch.autograd.grad(model(features).sum(), features, create_graph=True)
+        optimizer.zero_grad()
+        (model(features).mean() + slope.square().mean()).backward()
+        optimizer.step()
+    return model
+
+
+def test_gradients_put_in_by_hand_are_micro_batches(tmp_path: Path) -> None:
+    """Four of two samples each make a step; no backward pass runs there. A penalty's are none."""
+    watch = alike(gradients_of_single_samples, tmp_path)
+    assert watch.column("micro_batches") == [BATCH / 2] * BATCHES
+    assert watch.column("backward_calls") == [0.0] * BATCHES
+    assert alike(gradient_penalty, tmp_path).column("micro_batches") == [1.0] * BATCHES
+
+
 @pytest.mark.parametrize("loop", [ordinary, gan, whole_batches, gan_without_loader, delayed_actor])
 def test_a_step_that_accumulates_nothing_has_one_micro_batch(loop: Loop, tmp_path: Path) -> None:
     """Several losses in one iteration are no micro-batches."""
